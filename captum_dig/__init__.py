@@ -1,0 +1,80 @@
+"""Discretized Integrated Gradients for language models, as a Captum attribution method.
+
+The flow, one module for each stage: `vocabulary` (rows and neighbours), `anchors` (which word comes next), `paths` (knots), `quadrature`
+(nodes and weights), `attribution` (Captum's interface), `text` (sentences in, results out), `cli`.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from captum_dig.anchors import AnchorSearch, Greedy, MaxCount, Neighborhood, RandomAnchor, RandomNeighbor
+    from captum_dig.attribution import DiscretizedIntegratedGradients, LayerDiscretizedIntegratedGradients
+    from captum_dig.candidates import word_candidates
+    from captum_dig.errors import CaptumDigError, ModelError, PathError, VocabularyError
+    from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, upsample
+    from captum_dig.results import TextAttribution
+    from captum_dig.settings import ExplanationSettings
+    from captum_dig.text import TextExplainer
+    from captum_dig.vocabulary import Vocabulary
+
+__version__ = "0.1.0"
+
+# Where each public name lives. They are imported on first use: `captum-dig --help` needs no PyTorch.
+_HOMES = {
+    "AnchorSearch": "anchors",
+    "CaptumDigError": "errors",
+    "DiscretizedIntegratedGradients": "attribution",
+    "ExplanationSettings": "settings",
+    "Greedy": "anchors",
+    "LayerDiscretizedIntegratedGradients": "attribution",
+    "MaxCount": "anchors",
+    "ModelError": "errors",
+    "MonotonicPath": "paths",
+    "Neighborhood": "anchors",
+    "PathError": "errors",
+    "PathGenerator": "paths",
+    "RandomAnchor": "anchors",
+    "RandomNeighbor": "anchors",
+    "StraightLine": "paths",
+    "TextAttribution": "results",
+    "TextExplainer": "text",
+    "Vocabulary": "vocabulary",
+    "VocabularyError": "errors",
+    "upsample": "paths",
+    "word_candidates": "candidates",
+}
+
+__all__ = [
+    "AnchorSearch",
+    "CaptumDigError",
+    "DiscretizedIntegratedGradients",
+    "ExplanationSettings",
+    "Greedy",
+    "LayerDiscretizedIntegratedGradients",
+    "MaxCount",
+    "ModelError",
+    "MonotonicPath",
+    "Neighborhood",
+    "PathError",
+    "PathGenerator",
+    "RandomAnchor",
+    "RandomNeighbor",
+    "StraightLine",
+    "TextAttribution",
+    "TextExplainer",
+    "Vocabulary",
+    "VocabularyError",
+    "upsample",
+    "word_candidates",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

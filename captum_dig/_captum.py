@@ -1,0 +1,29 @@
+"""The only file that touches Captum's private helpers.
+
+Captum keeps the functions that every attribution class shares under underscored names. They are imported here once, so that a
+change in Captum is met in one place; the rest of the package imports them from this module under plain names.
+"""
+
+from captum._utils.common import _expand_additional_forward_args as expand_additional_forward_args
+from captum._utils.common import _expand_target as expand_target
+from captum._utils.common import _format_additional_forward_args as format_additional_forward_args
+from captum._utils.common import _format_output as format_output
+from captum._utils.common import _is_tuple as is_tuple
+from captum._utils.typing import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
+from captum.attr._utils.common import _format_input_baseline as format_input_baseline
+from captum.attr._utils.common import _tensorize_baseline as tensorize_baseline
+from captum.log import log_usage
+
+__all__ = [
+    "BaselineType",
+    "TargetType",
+    "TensorOrTupleOfTensorsGeneric",
+    "expand_additional_forward_args",
+    "expand_target",
+    "format_additional_forward_args",
+    "format_input_baseline",
+    "format_output",
+    "is_tuple",
+    "log_usage",
+    "tensorize_baseline",
+]

@@ -1,0 +1,104 @@
+"""Check and convert the fields of a result, and write them as strict JSON.
+
+Takes one value and the name to report it under; gives the plain Python value, or an error that
+names it. `results` uses it for every field.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, SupportsFloat, TypeVar
+
+T = TypeVar("T")
+
+# Strict JSON has no such numbers. These are the names that JavaScript gives them, and float() reads
+# them too.
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def string(name: str, value: Any) -> str:
+    """Return a string as it is."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {value!r}; convert it first")
+    return value
+
+
+def integer(name: str, value: Any) -> int:
+    """Convert what counts as an integer (also NumPy's), but no boolean."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}; convert it first") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a boolean as it is."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a boolean, got {value!r}; convert it with bool()")
+    return value
+
+
+def real(name: str, value: Any) -> float:
+    """Convert a number to float.
+
+    Every NaN becomes the one object `math.nan`, so that tuples holding it compare equal.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} must be a number, got {value!r}; convert it with float()")
+    number = float(value)
+    return math.nan if math.isnan(number) else number
+
+
+def span(name: str, value: Any) -> tuple[int, int]:
+    """Convert a start and an end."""
+    pair = tuple_of(integer)(name, value)
+    if len(pair) != 2:
+        raise ValueError(f"{name} must be a start and an end, got {value!r}; pass two integers")
+    return pair[0], pair[1]
+
+
+def tuple_of(convert: Callable[[str, Any], T]) -> Callable[[str, Any], tuple[T, ...]]:
+    """Make a converter of whole sequences out of one for their items."""
+
+    def convert_all(name: str, value: Any) -> tuple[T, ...]:
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise TypeError(f"{name} must be a sequence, got {value!r}; pass a tuple")
+        return tuple(convert(f"{name}[{i}]", item) for i, item in enumerate(value))
+
+    return convert_all
+
+
+def to_json(value: Any) -> Any:
+    """Turn tuples into lists, dataclasses into dictionaries, NaN and infinity into their names."""
+    if is_dataclass(value):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def from_json(value: Any) -> Any:
+    """Turn the names of NaN and infinity back into numbers, in a number or a list of numbers."""
+    if isinstance(value, list):
+        return [from_json(item) for item in value]
+    return _NON_FINITE.get(value, value) if isinstance(value, str) else value
+
+
+def check_keys(name: str, data: Mapping[str, Any], kind: type) -> None:
+    """Require exactly the keys that a dataclass has fields."""
+    expected = [field.name for field in fields(kind)]
+    if missing := [key for key in expected if key not in data]:
+        raise ValueError(
+            f"{name} must hold every field, got none of {missing}; pass what to_dict gave"
+        )
+    if unknown := [key for key in data if key not in expected]:
+        raise ValueError(
+            f"{name} must hold only the fields of a result, got {unknown}; remove them"
+        )

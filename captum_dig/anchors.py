@@ -1,0 +1,311 @@
+"""AnchorSearch: which word a path visits next, and the walk that visits them.
+
+Takes a `Vocabulary` and the ids of the words to explain, gives for each the ids of the words on its way to a baseline. The cost of
+a candidate depends on the current word, the candidate, the baseline and the number of anchors only, so each row's candidates
+are ranked once (`RankedTable`) and a walk is a table look-up that skips visited words. `captum_dig.paths` turns the anchors
+into knots.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor
+
+from captum_dig.errors import PathError
+from captum_dig.monotone import monotonize, monotone_mask
+from captum_dig.vocabulary import Vocabulary
+
+# Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
+_BLOCK_ELEMENTS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """What an `AnchorSearch` may look at when it prices the candidates around some words.
+
+    Attributes:
+        word_ids: Rows of the current words, shape (N,), int64.
+        words: Their vectors, shape (N, D), float32.
+        candidate_ids: Rows of the candidates, shape (N, K), int64, nearest first; -1 where there is none.
+        candidates: Their vectors, shape (N, K, D), float32.
+        baseline: The vector that the path goes to, shape (D,), float32.
+        n_anchors: The paper's m.
+    """
+
+    word_ids: Tensor
+    words: Tensor
+    candidate_ids: Tensor
+    candidates: Tensor
+    baseline: Tensor
+    n_anchors: int
+
+
+class AnchorSearch(ABC):
+    """A cost for every candidate that could be the next anchor; the lowest wins, ties go to the nearer candidate.
+
+    Subclasses implement `cost`. It must depend on its argument alone, and on no other row of it, since costs are cached per row.
+
+    Example:
+        >>> class Nearest(AnchorSearch):
+        ...     def cost(self, neighborhood):
+        ...         return (neighborhood.candidates - neighborhood.words[:, None]).norm(dim=-1)
+        >>> MonotonicPath = __import__("captum_dig").MonotonicPath
+        >>> path = MonotonicPath(Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]])), Nearest(), n_anchors=2, n_neighbors=3)
+        >>> path.anchor_ids(torch.tensor([3]), baseline_id=0)
+        tensor([[3, 2, 1]])
+    """
+
+    @abstractmethod
+    def cost(self, neighborhood: Neighborhood) -> Tensor:
+        """Price the candidates: shape (N, K), any real dtype, lower is better."""
+
+    def propose(self, vocabulary: Vocabulary, word_ids: Tensor, n_neighbors: int, candidates: Tensor | None) -> Tensor:
+        """Choose the candidates around each word: by default its K nearest rows, nearest first.
+
+        Args:
+            vocabulary: The rows.
+            word_ids: The current words, shape (N,).
+            n_neighbors: K.
+            candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
+
+        Returns:
+            Row ids, shape (N, K); -1 where there is none.
+        """
+        return vocabulary.neighbors(word_ids, n_neighbors, candidates)
+
+    @final
+    def __call__(self, neighborhood: Neighborhood) -> Tensor:
+        """Price the candidates and check what the subclass answered.
+
+        Args:
+            neighborhood: The current words and their candidates.
+
+        Returns:
+            Costs, shape (N, K).
+
+        Raises:
+            PathError: If `cost` answered another shape, or NaN.
+        """
+        costs = self.cost(neighborhood)
+        expected = tuple(neighborhood.candidate_ids.shape)
+        if tuple(costs.shape) != expected:
+            raise PathError(f"{type(self).__name__}.cost must return shape {expected}, got {tuple(costs.shape)}")
+        if bool(costs.isnan().any()):
+            raise PathError(f"{type(self).__name__}.cost must not return NaN")
+        return costs
+
+
+class Greedy(AnchorSearch):
+    """The candidate that monotonize moves least.
+
+    Example:
+        >>> Greedy()
+        Greedy()
+
+    References:
+        Sanyal and Ren (2021), section 2.3 and algorithm 1 [sanyal-ren-2021].
+    """
+
+    def cost(self, neighborhood: Neighborhood) -> Tensor:
+        """Distance between a candidate and its monotonized self."""
+        candidates, point = neighborhood.candidates, neighborhood.words[:, None]
+        moved = monotonize(candidates, point, neighborhood.baseline, neighborhood.n_anchors)
+        return moved.sub_(candidates).square_().sum(dim=-1).sqrt_()
+
+    def __repr__(self) -> str:
+        return "Greedy()"
+
+
+class MaxCount(AnchorSearch):
+    """The candidate with the most monotone dimensions.
+
+    Example:
+        >>> MaxCount()
+        MaxCount()
+
+    References:
+        Sanyal and Ren (2021), section 2.3 and algorithm 2 [sanyal-ren-2021].
+    """
+
+    def cost(self, neighborhood: Neighborhood) -> Tensor:
+        """Number of dimensions that are not monotone."""
+        point = neighborhood.words[:, None]
+        monotone = monotone_mask(neighborhood.candidates, point, neighborhood.baseline)
+        return monotone.shape[-1] - monotone.sum(dim=-1)
+
+    def __repr__(self) -> str:
+        return "MaxCount()"
+
+
+class RandomNeighbor(AnchorSearch):
+    """A neighbour drawn uniformly: the paper's ablation DIG-RandomNeighbor.
+
+    The order in which a row's neighbours come is a function of the seed and the row, so that a word's path does not depend on the
+    sentence or the batch that it stands in.
+
+    Args:
+        seed: Any integer; None draws one from torch's generator, and keeps it.
+
+    Example:
+        >>> RandomNeighbor(seed=7)
+        RandomNeighbor(seed=7)
+
+    References:
+        Sanyal and Ren (2021), section 4.3 [sanyal-ren-2021].
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = _seed(seed)
+
+    def cost(self, neighborhood: Neighborhood) -> Tensor:
+        """A pseudo-random number per (word, candidate)."""
+        return _scramble(self.seed, neighborhood.word_ids[:, None], neighborhood.candidate_ids)
+
+    def __repr__(self) -> str:
+        return f"RandomNeighbor(seed={self.seed})"
+
+
+class RandomAnchor(AnchorSearch):
+    """A row drawn uniformly from the whole vocabulary: the paper's ablation DIG-RandomAnchor.
+
+    Args:
+        seed: Any integer; None draws one from torch's generator, and keeps it.
+
+    Example:
+        >>> RandomAnchor(seed=7)
+        RandomAnchor(seed=7)
+
+    References:
+        Sanyal and Ren (2021), section 4.3 [sanyal-ren-2021].
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = _seed(seed)
+
+    def propose(self, vocabulary: Vocabulary, word_ids: Tensor, n_neighbors: int, candidates: Tensor | None) -> Tensor:
+        """Draw K rows with replacement; a walk passes over the repeated ones."""
+        allowed = torch.arange(len(vocabulary)) if candidates is None else candidates.nonzero()[:, 0]
+        draws = _scramble(self.seed, word_ids[:, None], torch.arange(n_neighbors)) % len(allowed)
+        return allowed[draws]
+
+    def cost(self, neighborhood: Neighborhood) -> Tensor:
+        """The order in which the candidates were drawn."""
+        return torch.arange(neighborhood.candidate_ids.shape[1]).expand(neighborhood.candidate_ids.shape)
+
+    def __repr__(self) -> str:
+        return f"RandomAnchor(seed={self.seed})"
+
+
+STRATEGIES: dict[str, Callable[[int | None], AnchorSearch]] = {
+    "greedy": lambda _seed: Greedy(),
+    "maxcount": lambda _seed: MaxCount(),
+    "random_neighbor": RandomNeighbor,
+    "random_anchor": RandomAnchor,
+}
+
+
+class RankedTable:
+    """Each row's best candidates on the way to one baseline, ranked when a walk first meets the row.
+
+    Args:
+        vocabulary: The rows.
+        strategy: The cost of a candidate.
+        baseline: The vector that paths go to, shape (D,), float32.
+        n_anchors: The paper's m, which is also how long the walks are.
+        n_neighbors: The paper's K.
+        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
+
+    Example:
+        >>> vocabulary = Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]]))
+        >>> table = RankedTable(vocabulary, Greedy(), vocabulary.rows[0], n_anchors=2, n_neighbors=3)
+        >>> table.walk(torch.tensor([3]), baseline_id=0)
+        tensor([[3, 2, 1]])
+    """
+
+    # int32 halves the memory of a table and holds any row id.
+    _DTYPE: ClassVar[torch.dtype] = torch.int32
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        strategy: AnchorSearch,
+        baseline: Tensor,
+        n_anchors: int,
+        n_neighbors: int,
+        candidates: Tensor | None = None,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._strategy = strategy
+        self._baseline = baseline
+        self._n_anchors = n_anchors
+        self._n_neighbors = n_neighbors
+        self._candidates = candidates
+        # A walk has at most m words and the baseline behind it, so one more candidate than those always holds a free one.
+        self._depth = min(n_neighbors, n_anchors + 2)
+        self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=self._DTYPE)
+        self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._lock = threading.Lock()
+
+    def walk(self, input_ids: Tensor, baseline_id: int) -> Tensor:
+        """Walk from every word to the baseline, never twice over the same word.
+
+        Args:
+            input_ids: The words, shape (N,), int64.
+            baseline_id: The row of the baseline, which ends a walk; -1 if the baseline is no row.
+
+        Returns:
+            Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on, `baseline_id`.
+        """
+        words, places = torch.unique(input_ids, return_inverse=True)
+        visited = words[:, None]
+        for _ in range(self._n_anchors):
+            current = visited[:, -1]
+            moving = current != baseline_id
+            options = torch.full((len(words), self._depth), -1, dtype=torch.int64)
+            options[moving] = self._options(current[moving])
+            taken = (options[:, :, None] == visited[:, None, :]).any(dim=-1) | (options == baseline_id) | (options < 0)
+            free = taken.logical_not()
+            first = options.gather(1, free.to(torch.int8).argmax(dim=1, keepdim=True))
+            step = torch.where(free.any(dim=1, keepdim=True), first, baseline_id)
+            visited = torch.cat([visited, step], dim=1)
+        return visited[places]
+
+    def _options(self, ids: Tensor) -> Tensor:
+        """The ranked candidates of some rows, shape (N, depth), int64."""
+        # One thread ranks a row; the others wait for it rather than do the same work again.
+        with self._lock:
+            new = torch.unique(ids[self._known[ids].logical_not()])
+            step = max(1, _BLOCK_ELEMENTS // (self._n_neighbors * self._vocabulary.dim))
+            for block in new.split(step):
+                self._ranked[block] = self._rank(block).to(self._DTYPE)
+                self._known[block] = True
+            return self._ranked[ids].to(torch.int64)
+
+    def _rank(self, ids: Tensor) -> Tensor:
+        proposed = self._strategy.propose(self._vocabulary, ids, self._n_neighbors, self._candidates)
+        rows = self._vocabulary.rows
+        costs = self._strategy(
+            Neighborhood(ids, rows[ids], proposed, rows[proposed.clamp(min=0)], self._baseline, self._n_anchors)
+        )
+        order = costs.sort(dim=1, stable=True).indices
+        ranked = proposed.gather(1, order)
+        # Absent candidates go last, whatever they cost.
+        present = (ranked < 0).sort(dim=1, stable=True).indices
+        return ranked.gather(1, present)[:, : self._depth]
+
+
+def _seed(seed: int | None) -> int:
+    return int(torch.randint(2**62, ()).item()) if seed is None else int(seed)
+
+
+def _scramble(seed: int, left: Tensor, right: Tensor) -> Tensor:
+    """Pseudo-random non-negative integers, a function of seed and both ids: a counter-based generator, splitmix64's mixer."""
+    state = (left * 0x1E3779B97F4A7C15) ^ (right * 0x3F58476D1CE4E5B9) ^ ((seed * 0x14D049BB133111EB) % 2**62)
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15), (31, 1)):
+        # The arithmetic shift of a signed integer drags its sign along; the mask takes it off.
+        state = (state ^ ((state >> shift) & ((1 << (64 - shift)) - 1))) * factor
+    return state & (2**63 - 1)

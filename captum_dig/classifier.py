@@ -1,0 +1,194 @@
+"""Classifier: a Hugging Face text classifier, as a function of its embeddings.
+
+Takes a model, gives its labels, its embedding layer and a forward function from embeddings to logits. `captum_dig.text` attributes
+to that function's first argument.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from captum_dig.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceClassification.from_pretrained(name) gives"
+
+
+class Classifier:
+    """A sequence classifier whose word embeddings can be replaced.
+
+    The token ids stay those of the text while the embeddings move along a path, so that whatever the model derives from ids (positions,
+    the token that is pooled) stays as it is for the text.
+
+    Args:
+        model: A Hugging Face model with a classification head.
+        name: What messages and results call the model; None for the name that it was loaded by.
+
+    Raises:
+        ModelError: If the model has no label names or no table of input embeddings.
+    """
+
+    def __init__(self, model: "PreTrainedModel", name: str | None = None) -> None:
+        if not isinstance(model, nn.Module) or not hasattr(model, "get_input_embeddings"):
+            raise ModelError(f"model must be a Hugging Face model, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
+        labels: dict[int, str] | None = getattr(model.config, "id2label", None)
+        if not labels:
+            raise ModelError(f"model must have labels in its configuration, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
+        layer = model.get_input_embeddings()
+        if not isinstance(layer, nn.Module):
+            raise ModelError(f"model must have input embeddings, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
+        self.model = model
+        self.layer = layer
+        self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
+        self.labels = tuple(str(labels[i]) for i in sorted(labels))
+        self._lock = threading.Lock()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's weights are."""
+        return next(self.model.parameters()).device
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        """Look up the embeddings of ids, shape (B, T), as the model does: shape (B, T, D)."""
+        with torch.no_grad():
+            rows: Tensor = self.layer(input_ids)
+        return rows
+
+    def logits(self, **inputs: Tensor) -> Tensor:
+        """Run the model on what a tokenizer gives: logits of shape (B, C).
+
+        Raises:
+            ModelError: If the output is no logits for a whole sequence.
+        """
+        output: Any = self.model(**inputs)
+        logits = getattr(output, "logits", None)
+        if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != len(self.labels):
+            got = tuple(logits.shape) if isinstance(logits, Tensor) else type(output).__name__
+            raise ModelError(
+                f"model must give logits of shape (B, {len(self.labels)}), got {got} from {type(self.model).__name__}; {_NOT_A_CLASSIFIER}"
+            )
+        return logits
+
+    def logits_from(self, embeddings: Tensor, **inputs: Tensor) -> Tensor:
+        """Run the model with its embedding layer answering `embeddings`, shape (B, T, D), whatever the ids.
+
+        Raises:
+            ModelError: If the model does not use its embedding layer exactly once.
+        """
+        calls = 0
+
+        def answer(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
+            nonlocal calls
+            calls += 1
+            return embeddings if output.shape == embeddings.shape else output
+
+        # Hooks belong to the module, so a second thread would see this one's.
+        with self._lock:
+            handle = self.layer.register_forward_hook(answer)
+            try:
+                logits = self.logits(**inputs)
+            finally:
+                handle.remove()
+        if calls != 1:
+            raise ModelError(
+                f"model must call its input embeddings once for each text, got {calls} calls from {type(self.model).__name__}; "
+                "attribute with LayerDiscretizedIntegratedGradients to the layers that it does call"
+            )
+        return logits
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Turn logits of shape (B, C) into probabilities; NaN for a regression, which has none."""
+        kind = getattr(self.model.config, "problem_type", None)
+        if kind == "regression":
+            return torch.full_like(logits, torch.nan)
+        if kind == "multi_label_classification" or logits.shape[1] == 1:
+            return logits.sigmoid()
+        return logits.softmax(dim=1)
+
+    def label_index(self, label: str | int) -> int:
+        """Find a class by its name, in any case, or its index.
+
+        Raises:
+            ValueError: If there is no such class; the message lists those there are.
+        """
+        if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(self.labels):
+            return label
+        folded = [name.casefold() for name in self.labels]
+        if isinstance(label, str) and label in self.labels:
+            return self.labels.index(label)
+        if isinstance(label, str) and folded.count(label.casefold()) == 1:
+            return folded.index(label.casefold())
+        names = ", ".join(map(repr, self.labels))
+        raise ValueError(f"target must be 'predicted', one of {names}, or an index below {len(self.labels)}, got {label!r}")
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Switch dropout off for a while, and leave every module as it was."""
+        modes = [(module, module.training) for module in self.model.modules()]
+        self.model.eval()
+        try:
+            # Gradients do not exist in inference mode, which a caller may be in.
+            with torch.inference_mode(mode=False):
+                yield
+        finally:
+            for module, mode in modes:
+                module.training = mode
+
+    def max_tokens(self, tokenizer: "PreTrainedTokenizerBase") -> int | None:
+        """How many tokens the model reads, special ones included; None if nothing limits it."""
+        limits = []
+        # Tokenizers without a limit say 10**30.
+        if tokenizer.model_max_length < 10**9:
+            limits.append(int(tokenizer.model_max_length))
+        positions = getattr(self.model.config, "max_position_embeddings", None)
+        if isinstance(positions, int) and positions > 0:
+            # Models that number positions from their padding index on lose as many (RoBERTa: 514 rows, 512 tokens).
+            tables = [
+                m for m in self.model.modules() if isinstance(m, nn.Embedding) and m.num_embeddings == positions and m is not self.layer
+            ]
+            lost = max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0)
+            limits.append(positions - lost)
+        return min(limits, default=None)
+
+
+def load_pretrained(name_or_folder: str | Path, dtype: torch.dtype) -> tuple[Any, Any]:
+    """Load a sequence classifier and its tokenizer.
+
+    Args:
+        name_or_folder: A model's name on the Hugging Face hub, or a folder.
+        dtype: The type to load its weights as.
+
+    Returns:
+        Model and tokenizer.
+
+    Raises:
+        ModelError: If there is no such model, or it is not a sequence classifier.
+    """
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    name = str(name_or_folder)
+    folder = Path(name)
+    looks_local = folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
+    if (looks_local or folder.exists()) and not (folder / "config.json").is_file():
+        problem = "there is no such folder" if not folder.exists() else "the folder holds no config.json"
+        raise ModelError(f"model must be a folder with a saved classifier or a name on the hub, got {name!r}: {problem}")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        model, report = AutoModelForSequenceClassification.from_pretrained(name, dtype=dtype, output_loading_info=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(f"model must be a sequence classifier in a folder or on the hub, got {name!r}: {reason}") from error
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise ModelError(
+            f"model must be a fine-tuned sequence classifier, got {name!r} without weights for {', '.join(missing[:3])}; "
+            "fine-tune it first, or choose one that is"
+        )
+    return model, tokenizer

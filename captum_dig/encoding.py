@@ -1,0 +1,215 @@
+"""Encoding: a text as the model reads it, and the way back from tokens to words.
+
+Takes texts and a Hugging Face tokenizer, gives for each text its token ids, offsets, special-token marks and words, cut to what the
+model can read. `captum_dig.text` explains what comes out of here.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from captum_dig.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Overflow = Literal["truncate", "windows", "error"]
+OVERFLOWS: tuple[str, ...] = get_args(Overflow)
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One text, or one window of a long one, as the model reads it.
+
+    Attributes:
+        text: The text.
+        inputs: What the tokenizer gives the model, a list of length T for each name; ``"input_ids"`` among them.
+        tokens: The tokens, length T.
+        offsets: Start and end of each token in `text`; (0, 0) for special tokens.
+        special: Whether the tokenizer calls the token special, length T. The token for unknown words is not: it stands for a word.
+        words: For each word of the text the positions of its tokens.
+        word_offsets: Start and end of each word in `text`.
+        truncated: Tokens of the text that the model cannot read.
+    """
+
+    text: str
+    inputs: dict[str, list[int]]
+    tokens: tuple[str, ...]
+    offsets: tuple[Span, ...]
+    special: tuple[bool, ...]
+    words: tuple[tuple[int, ...], ...]
+    word_offsets: tuple[Span, ...]
+    truncated: int = 0
+
+    @property
+    def ids(self) -> list[int]:
+        """The token ids, length T."""
+        return self.inputs["input_ids"]
+
+
+class TextEncoder:
+    """Turn texts into encodings that fit the model.
+
+    Args:
+        tokenizer: A fast Hugging Face tokenizer; slow ones do not know where in the text a token stands.
+        max_tokens: How many tokens the model reads, special ones included; None for any number.
+
+    Raises:
+        ModelError: If the tokenizer does not report offsets.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int | None) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise ModelError(
+                f"tokenizer must be a fast one, which knows the place of a token in the text, got {type(tokenizer).__name__}; "
+                "load it with AutoTokenizer.from_pretrained(name)"
+            )
+        self._tokenizer: Any = tokenizer
+        self.max_tokens = max_tokens
+        # An unknown word is not a special token, although tokenizers list its stand-in among them.
+        self._special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+
+    def encode(self, text: str, overflow: Overflow = "truncate", name: str = "the text") -> list[Encoding]:
+        """Encode one text.
+
+        Args:
+            text: Any string.
+            overflow: What to do with a text that is too long: ``"truncate"`` it and warn, cut it into ``"windows"`` between words,
+                or raise an ``"error"``.
+            name: How messages call the text.
+
+        Returns:
+            One encoding; several windows where `overflow` is ``"windows"`` and the text is too long.
+
+        Raises:
+            ValueError: If the text is too long and `overflow` is ``"error"``, or the text gives no token at all.
+        """
+        whole = self._encode(text)
+        if not whole.ids:
+            raise ValueError(f"{name} must give at least one token, got {text!r}; this tokenizer adds no special tokens")
+        if self.max_tokens is None or len(whole.ids) <= self.max_tokens:
+            return [whole]
+        surplus = len(whole.ids) - self.max_tokens
+        if overflow == "windows":
+            return [self._truncate(text[start:end]) for start, end in self._windows(whole)]
+        message = f"{name} has {len(whole.ids)} tokens, {surplus} more than the {self.max_tokens} that the model reads"
+        if overflow == "error":
+            raise ValueError(f"{message}; shorten it, or pass overflow='truncate' or overflow='windows'")
+        warnings.warn(f"{message}; the last {surplus} are not explained (overflow='windows' explains them all)", stacklevel=2)
+        return [self._truncate(text)]
+
+    def _truncate(self, text: str) -> Encoding:
+        cut = self._encode(text, truncation=True, max_length=self.max_tokens)
+        return cut
+
+    def _encode(self, text: str, **limits: Any) -> Encoding:
+        # verbose=False: the tokenizer's own warning about long texts names neither the text nor a remedy.
+        batch = self._tokenizer(
+            text,
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+            return_overflowing_tokens=bool(limits),
+            verbose=False,
+            **limits,
+        )
+        # With overflowing tokens the answer is a list of rows, of which the first is the text.
+        first = batch.encodings[0]
+        ids = list(first.ids)
+        special = tuple(
+            bool(mark) or token_id in self._special_ids for mark, token_id in zip(first.special_tokens_mask, ids, strict=True)
+        )
+        offsets = tuple((0, 0) if mark else (a, b) for mark, (a, b) in zip(special, first.offsets, strict=True))
+        words, word_offsets = group_words(text, offsets, special, first.word_ids)
+        truncated = sum(len(rest.ids) - sum(rest.special_tokens_mask) for rest in first.overflowing)
+        names = set(self._tokenizer.model_input_names) & {"input_ids", "attention_mask", "token_type_ids"}
+        columns = {"input_ids": ids, "attention_mask": list(first.attention_mask), "token_type_ids": list(first.type_ids)}
+        return Encoding(
+            text=text,
+            inputs={name: columns[name] for name in columns if name in names | {"input_ids", "attention_mask"}},
+            tokens=tuple(first.tokens),
+            offsets=offsets,
+            special=special,
+            words=words,
+            word_offsets=word_offsets,
+            truncated=truncated,
+        )
+
+    def _windows(self, whole: Encoding) -> list[Span]:
+        """Slices of the text that fit the model, cut between words where a word is not longer than a window itself."""
+        room = (self.max_tokens or 0) - sum(self._tokenizer.num_special_tokens_to_add() for _ in (0,))
+        content = [i for i, mark in enumerate(whole.special) if not mark]
+        starts = {word[0] for word in whole.words}
+        slices, first = [], 0
+        while first < len(content):
+            stop = min(first + max(1, room), len(content))
+            if stop < len(content):
+                cuts = [i for i in range(first + 1, stop + 1) if content[i] in starts]
+                stop = cuts[-1] if cuts else stop
+            begin = 0 if first == 0 else whole.offsets[content[first]][0]
+            end = len(whole.text) if stop == len(content) else whole.offsets[content[stop]][0]
+            slices.append((begin, end))
+            first = stop
+        return slices
+
+
+def group_words(
+    text: str, offsets: Sequence[Span], special: Sequence[bool], word_ids: Sequence[int | None]
+) -> tuple[tuple[tuple[int, ...], ...], tuple[Span, ...]]:
+    """Group the tokens of a text into words, so that every token that is not special belongs to exactly one.
+
+    Tokens stay together where the tokenizer's pre-tokenizer kept them together, where they share characters (the bytes of an emoji), and
+    where one covers no character at all (it joins a neighbour).
+
+    Args:
+        text: The text.
+        offsets: Start and end of each token, length T.
+        special: Which tokens are special, length T.
+        word_ids: The number of the word that the tokenizer took each token from, length T.
+
+    Returns:
+        For each word the positions of its tokens, and its start and end in the text without white space around it.
+
+    Example:
+        >>> group_words("a movie", [(0, 0), (0, 1), (2, 5), (5, 7)], [True, False, False, False], [None, 0, 1, 1])
+        (((1,), (2, 3)), ((0, 1), (2, 7)))
+    """
+    groups: list[list[int]] = []
+    spans: list[Span] = []
+    numbers: list[int | None] = []
+    for i, (span, mark) in enumerate(zip(offsets, special, strict=True)):
+        if mark:
+            continue
+        start, end = _strip(text, span)
+        joins = bool(groups) and (
+            start == end
+            or spans[-1][0] == spans[-1][1]
+            or start < spans[-1][1]
+            or (word_ids[i] is not None and word_ids[i] == numbers[-1])
+        )
+        if not joins:
+            groups.append([i])
+            spans.append((start, end))
+            numbers.append(word_ids[i])
+            continue
+        groups[-1].append(i)
+        numbers[-1] = word_ids[i]
+        if start < end:
+            known = spans[-1]
+            spans[-1] = (start, end) if known[0] == known[1] else (min(known[0], start), max(known[1], end))
+    if spans and spans[0][0] == spans[0][1]:
+        # Not one token covers a visible character: the whole text is the word, if there is any.
+        return ((tuple(groups[0]),), ((0, len(text)),)) if text else ((), ())
+    return tuple(map(tuple, groups)), tuple(spans)
+
+
+def _strip(text: str, span: Span) -> Span:
+    """A span without the white space at its ends; byte-level tokens include the space before a word."""
+    start, end = span
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end

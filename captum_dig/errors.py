@@ -1,0 +1,22 @@
+"""The exceptions that a caller may want to catch, in one tree.
+
+Wrong arguments raise Python's own `ValueError` and `TypeError`; the classes here mark conditions of the data or the model
+that a program can react to. Each is also a `ValueError`, so that a caller who knows nothing of this package still catches it.
+Every stage of the flow imports this module; it imports none of them.
+"""
+
+
+class CaptumDigError(Exception):
+    """Base of every exception that this package defines."""
+
+
+class VocabularyError(CaptumDigError, ValueError):
+    """Vectors that do not belong to the vocabulary, or a table that cannot be one."""
+
+
+class PathError(CaptumDigError, ValueError):
+    """A `PathGenerator` or an `AnchorSearch` returned something that is not a path."""
+
+
+class ModelError(CaptumDigError, ValueError):
+    """A model or tokenizer that cannot be explained: absent, not a classifier, or not finite."""

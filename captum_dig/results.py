@@ -1,0 +1,362 @@
+"""Hold what explaining one text gave.
+
+Takes plain numbers and strings from `captum_dig.text`; gives a frozen `TextAttribution` that can be
+compared, stored as JSON and drawn by `captum_dig.visualization`. The command line comes next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from captum_dig._fields import (
+    check_keys,
+    flag,
+    from_json,
+    integer,
+    real,
+    span,
+    string,
+    to_json,
+    tuple_of,
+)
+from captum_dig.settings import ExplanationSettings
+from captum_dig.visualization import (
+    Picture,
+    TokenRow,
+    captum_record,
+    cut_text,
+    html_fragment,
+    html_page,
+    plain_text,
+)
+
+if TYPE_CHECKING:
+    from captum.attr import visualization
+
+FORMAT = "captum_dig.TextAttribution"
+FORMAT_VERSION = 1
+
+_REALS = ("token_scores", "word_scores", "probabilities", "input_value", "baseline_value")
+_CONVERTERS: dict[str, Callable[[str, Any], object]] = {
+    "text": string,
+    "tokens": tuple_of(string),
+    "offsets": tuple_of(span),
+    "token_ids": tuple_of(integer),
+    "special": tuple_of(flag),
+    "token_scores": tuple_of(real),
+    "word_offsets": tuple_of(span),
+    "word_scores": tuple_of(real),
+    "labels": tuple_of(string),
+    "probabilities": tuple_of(real),
+    "target": integer,
+    "input_value": real,
+    "baseline_value": real,
+    "anchors": tuple_of(tuple_of(string)),
+    "truncated": integer,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class TextAttribution:
+    """Hold the explanation of one text: tokens, words, their scores, and how far they add up.
+
+    Two results are equal when every field is; NaN counts as equal to NaN. Sequences become tuples
+    and numbers plain Python numbers, so nothing keeps a tensor alive.
+
+    Args:
+        text: The text as it was passed.
+        tokens: The tokens that the model read, special ones included.
+        offsets: Start and end of each token in `text`, in characters; (0, 0) for special tokens.
+        token_ids: The id of each token.
+        special: Whether each token was added by the tokenizer.
+        token_scores: What each token adds to the explained output, from the baseline to the text.
+        word_offsets: Start and end of each word in `text`: not empty, in order, without overlap.
+        word_scores: What each word adds: the sum of its tokens.
+        labels: The name of each class.
+        probabilities: The probability of each class at the text, in [0, 1].
+        target: The index of the class explained.
+        input_value: The explained output at the text.
+        baseline_value: The explained output at the baseline.
+        anchors: For each token, the words that its path passes, from the token towards the
+            baseline; empty for special tokens and straight lines.
+        settings: How the explanation was made.
+        truncated: How many tokens of the text were cut off by the model's limit.
+
+    Raises:
+        TypeError: A field has the wrong type.
+        ValueError: Lengths differ, an offset lies outside the text, words overlap, or `target`
+            names no label.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    offsets: tuple[tuple[int, int], ...]
+    token_ids: tuple[int, ...]
+    special: tuple[bool, ...]
+    token_scores: tuple[float, ...]
+    word_offsets: tuple[tuple[int, int], ...]
+    word_scores: tuple[float, ...]
+    labels: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    target: int
+    input_value: float
+    baseline_value: float
+    anchors: tuple[tuple[str, ...], ...]
+    settings: ExplanationSettings
+    truncated: int = 0
+
+    def __post_init__(self) -> None:
+        for name, convert in _CONVERTERS.items():
+            object.__setattr__(self, name, convert(name, getattr(self, name)))
+        if not isinstance(self.settings, ExplanationSettings):
+            raise TypeError(
+                f"settings must be an ExplanationSettings, got {self.settings!r}; "
+                "say how the explanation was made"
+            )
+        per_token = ("offsets", "token_ids", "special", "token_scores", "anchors")
+        self._check_lengths("tokens", per_token)
+        self._check_lengths("word_offsets", ("word_scores",))
+        self._check_lengths("labels", ("probabilities",))
+        self._check_offsets("offsets")
+        self._check_offsets("word_offsets")
+        end = 0
+        for i, (start, stop) in enumerate(self.word_offsets):
+            if start < end or start == stop:
+                raise ValueError(
+                    f"word_offsets must be in order, not empty and without overlap, "
+                    f"got {(start, stop)} at {i}; merge the words that overlap"
+                )
+            end = stop
+        if not 0 <= self.target < len(self.labels):
+            raise ValueError(
+                f"target must be the index of one of the {len(self.labels)} labels, "
+                f"got {self.target}; pass the class that was explained"
+            )
+        if self.truncated < 0:
+            raise ValueError(
+                f"truncated must be at least 0, got {self.truncated}; "
+                "pass the number of tokens cut off"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare every field; NaN equals NaN, because each is stored as the same object."""
+        if not isinstance(other, TextAttribution):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        """Hash every field."""
+        return hash(self._values())
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    def _check_lengths(self, leader: str, followers: tuple[str, ...]) -> None:
+        expected = len(getattr(self, leader))
+        for name in followers:
+            if (length := len(getattr(self, name))) != expected:
+                raise ValueError(
+                    f"{name} must be as long as {leader}, {expected}, got {length}; "
+                    "pass one item for each"
+                )
+
+    def _check_offsets(self, name: str) -> None:
+        for i, (start, stop) in enumerate(getattr(self, name)):
+            if not 0 <= start <= stop <= len(self.text):
+                raise ValueError(
+                    f"{name} must lie in the text of {len(self.text)} characters, "
+                    f"got {(start, stop)} at {i}; count characters of the text as it was passed"
+                )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Give the words as they stand in the text."""
+        return tuple(self.text[start:stop] for start, stop in self.word_offsets)
+
+    @property
+    def predicted(self) -> int:
+        """Give the index of the most probable class, the first of equals."""
+        return max(range(len(self.labels)), key=lambda i: _without_nan(self.probabilities[i]))
+
+    @property
+    def predicted_label(self) -> str:
+        """Give the name of the most probable class."""
+        return self.labels[self.predicted]
+
+    @property
+    def predicted_probability(self) -> float:
+        """Give the probability of the most probable class."""
+        return self.probabilities[self.predicted]
+
+    @property
+    def target_label(self) -> str:
+        """Give the name of the class explained."""
+        return self.labels[self.target]
+
+    @property
+    def target_probability(self) -> float:
+        """Give the probability of the class explained."""
+        return self.probabilities[self.target]
+
+    @property
+    def delta(self) -> float:
+        """Give the sum of the token scores minus (input_value - baseline_value): 0 if exact."""
+        return sum(self.token_scores) - (self.input_value - self.baseline_value)
+
+    @property
+    def delta_percent(self) -> float:
+        """Give |delta| in percent of |input_value - baseline_value|.
+
+        Where the output does not change, this is 0 if delta is 0 too, and infinity otherwise.
+        """
+        change = abs(self.input_value - self.baseline_value)
+        if change == 0.0:
+            return 0.0 if self.delta == 0.0 else math.inf
+        return 100.0 * abs(self.delta) / change
+
+    def to_picture(self) -> Picture:
+        """Cut the text into scored words and what stands between them, ready to draw.
+
+        Returns:
+            A picture whose segments join to `text` exactly.
+        """
+        target = f"{self.target_label} ({_percent(self.target_probability)})"
+        headline = [
+            ("Predicted", f"{self.predicted_label} ({_percent(self.predicted_probability)})"),
+            ("Explained", f"{self.settings.output} of {target}"),
+            ("Output", f"{self.input_value:.4g} ({self.baseline_value:.4g} at the baseline)"),
+            ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference)"),
+        ]
+        if self.truncated:
+            headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
+        settings = [
+            (field.name, getattr(self.settings, field.name)) for field in fields(self.settings)
+        ]
+        cut_off = "cut off: the model did not read this" if self.truncated else ""
+        return Picture(
+            segments=cut_text(self.text, self.word_offsets, self.word_scores, rest_note=cut_off),
+            headline=tuple(headline),
+            settings=tuple((name, str(value)) for name, value in settings if value is not None),
+            tokens=tuple(map(TokenRow, self.tokens, self.token_scores, self.anchors)),
+        )
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Draw the explanation as one HTML file that needs nothing else.
+
+        Args:
+            path: Where to write the page, in UTF-8; None writes nothing. An existing file is
+                replaced.
+
+        Returns:
+            The page.
+        """
+        page = html_page([self.to_picture()], title=f"{self.target_label}: word attributions")
+        if path is not None:
+            Path(path).write_bytes(page.encode("utf-8"))
+        return page
+
+    def _repr_html_(self) -> str:
+        return html_fragment(self.to_picture())
+
+    def to_captum(self, *, true_label: str = "unknown") -> visualization.VisualizationDataRecord:
+        """Make a record of the words for `captum.attr.visualization.visualize_text`.
+
+        Args:
+            true_label: Name of the right class, if you know it.
+
+        Returns:
+            The record, escaped and scaled to [-1, 1].
+        """
+        return captum_record(
+            self.words,
+            self.word_scores,
+            predicted_label=self.predicted_label,
+            predicted_probability=self.predicted_probability,
+            target_label=self.target_label,
+            true_label=true_label,
+            delta=self.delta,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields as strict JSON can hold them; `from_dict` gives back an equal result.
+
+        Strict JSON has no NaN and no infinity, so these are the strings ``"NaN"``, ``"Infinity"``
+        and ``"-Infinity"``. The key ``"derived"`` holds what follows from the fields, for readers
+        other than this package.
+
+        Returns:
+            A dictionary of lists, strings, numbers, booleans and None.
+        """
+        data = {"format": FORMAT, "format_version": FORMAT_VERSION}
+        data |= {field.name: to_json(getattr(self, field.name)) for field in fields(self)}
+        derived = ("words", "predicted_label", "target_label", "delta", "delta_percent")
+        data["derived"] = {name: to_json(getattr(self, name)) for name in derived}
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TextAttribution:
+        """Make a result from what `to_dict` gave.
+
+        Args:
+            data: The dictionary, also after a round trip through JSON. ``"derived"`` is not read.
+
+        Returns:
+            A result equal to the first one.
+
+        Raises:
+            TypeError: `data` is not a mapping, or a value has the wrong type.
+            ValueError: The format is another one, a key is missing or unknown, or the values do not
+                fit together.
+        """
+        if not isinstance(data, Mapping):
+            raise TypeError(
+                f"data must be a mapping, got {type(data).__name__}; pass what to_dict gave"
+            )
+        version = (data.get("format"), data.get("format_version"))
+        if version != (FORMAT, FORMAT_VERSION):
+            raise ValueError(
+                f"data must have the format {(FORMAT, FORMAT_VERSION)}, got {version}; "
+                "write it with this version's to_dict"
+            )
+        values = {
+            key: value
+            for key, value in data.items()
+            if key not in ("format", "format_version", "derived")
+        }
+        check_keys("data", values, cls)
+        if not isinstance(values["settings"], Mapping):
+            raise TypeError(
+                f"settings must be a mapping, got {values['settings']!r}; pass what to_dict gave"
+            )
+        check_keys("settings", values["settings"], ExplanationSettings)
+        values["settings"] = ExplanationSettings(**values["settings"])
+        values |= {name: from_json(values[name]) for name in _REALS}
+        return cls(**values)
+
+    def __str__(self) -> str:
+        """Draw the explanation as plain text."""
+        return plain_text(self.to_picture())
+
+    def __repr__(self) -> str:
+        """Say in one line what was explained."""
+        text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
+        return (
+            f"TextAttribution({text!r}, explained={self.target_label!r}, "
+            f"words={len(self.word_offsets)}, delta_percent={_short(self.delta_percent)})"
+        )
+
+
+def _without_nan(number: float) -> float:
+    return -math.inf if math.isnan(number) else number
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.1f} %"
+
+
+def _short(percent: float) -> str:
+    return f"{percent:.0f}" if math.isfinite(percent) and percent >= 100 else f"{percent:.2g}"

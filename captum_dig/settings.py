@@ -1,0 +1,54 @@
+"""Say how an explanation was made.
+
+Takes what the caller of `captum_dig.text` chose; gives a frozen record of it. `results` keeps it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from captum_dig._fields import integer, string
+
+
+@dataclass(frozen=True)
+class ExplanationSettings:
+    """Say how an explanation was made, in enough detail to make it again.
+
+    Args:
+        model: Name or folder of the model.
+        strategy: The anchor search, or ``"straight_line"``.
+        candidates: Which rows may be anchors, for instance ``"all"`` or ``"words"``.
+        n_anchors: Anchors on the way from a word to the baseline; 0 for a straight line.
+        n_neighbors: Neighbours among which each anchor is chosen; 0 for a straight line.
+        baseline: The baseline token, or the name of another baseline.
+        n_steps: Gradient evaluations.
+        method: The quadrature rule.
+        spacing: How the pieces of the path are laid on [0, 1]: ``"arc"`` or ``"knots"``.
+        output: What is explained: ``"logit"``, ``"probability"`` …
+        version: The version of captum_dig.
+        seed: The seed of a random strategy, None for the others.
+
+    Raises:
+        TypeError: A field has the wrong type.
+    """
+
+    model: str
+    strategy: str
+    candidates: str
+    n_anchors: int
+    n_neighbors: int
+    baseline: str
+    n_steps: int
+    method: str
+    spacing: str
+    output: str
+    version: str
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "seed" and value is None:
+                continue
+            convert = string if field.type == "str" else integer
+            object.__setattr__(self, field.name, convert(f"settings.{field.name}", value))

@@ -1,0 +1,432 @@
+"""TextExplainer: from a sentence and a Hugging Face classifier to the words that drove the decision.
+
+Takes texts, gives a frozen `TextAttribution` for each. It puts the stages of the flow together: the model's rows become a `Vocabulary`,
+that a `MonotonicPath`, that the path of `DiscretizedIntegratedGradients`.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from captum_dig import __version__
+from captum_dig.anchors import STRATEGIES
+from captum_dig.attribution import DiscretizedIntegratedGradients
+from captum_dig.candidates import word_candidates
+from captum_dig.classifier import Classifier, load_pretrained
+from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder
+from captum_dig.errors import ModelError
+from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine
+from captum_dig.quadrature import Spacing, check_method
+from captum_dig.results import TextAttribution
+from captum_dig.settings import ExplanationSettings
+from captum_dig.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
+
+Target: TypeAlias = str | int
+_ROLES = ("pad", "mask", "unk", "eos", "bos", "sep", "cls")
+_STRAIGHT_LINE = "straight_line"
+
+
+class TextExplainer:
+    """Explain a text classifier's decisions with Discretized Integrated Gradients.
+
+    Special tokens keep their place in the baseline and score exactly 0. Token ids, masks and positions stay those of the text along the
+    whole path; only the word embeddings move.
+
+    Args:
+        model: A Hugging Face sequence classifier.
+        tokenizer: Its tokenizer, a fast one.
+        strategy: The anchor search: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or ``"straight_line"`` for
+            Integrated Gradients.
+        n_anchors: The paper's m: words on the way from a word to the baseline.
+        n_neighbors: The paper's K: candidates looked at for each anchor.
+        candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a mask of shape (V,).
+        seed: For the random strategies.
+        spacing: As in `DiscretizedIntegratedGradients`.
+        name: What results call the model; None for the name that it was loaded by.
+
+    Raises:
+        ModelError: If model or tokenizer cannot be explained.
+        VocabularyError: If the embeddings hold NaN or infinity.
+        ValueError: If another argument is wrong.
+
+    Example:
+        >>> explainer = TextExplainer.demo()
+        >>> result = explainer.explain("A gorgeous, witty, seductive movie.")
+        >>> result.predicted_label
+        'POSITIVE'
+
+    References:
+        Sanyal and Ren (2021) [sanyal-ren-2021].
+    """
+
+    def __init__(
+        self,
+        model: "PreTrainedModel",
+        tokenizer: "PreTrainedTokenizerBase",
+        *,
+        strategy: str = "greedy",
+        n_anchors: int = 30,
+        n_neighbors: int = 500,
+        candidates: Literal["words", "all"] | Tensor = "words",
+        seed: int | None = None,
+        spacing: Spacing = "arc",
+        name: str | None = None,
+    ) -> None:
+        self._classifier = Classifier(model, name)
+        self._encoder = TextEncoder(tokenizer, self._classifier.max_tokens(tokenizer))
+        self._tokenizer = tokenizer
+        self._vocabulary = Vocabulary.from_layer(self._classifier.layer)
+        self._candidates = self._mask(candidates)
+        self._candidates_name = candidates if isinstance(candidates, str) else "custom"
+        self._n_anchors, self._n_neighbors, self._seed = n_anchors, n_neighbors, seed
+        self._spacing = spacing
+        self._strategy = strategy
+        self._paths: dict[str, PathGenerator] = {}
+        self._lock = threading.Lock()
+        # Made now, so that wrong arguments are found now.
+        self._path(strategy)
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_folder: str | Path, *, dtype: torch.dtype = torch.float32, **options: Any
+    ) -> "TextExplainer":
+        """Load a classifier by its name on the Hugging Face hub or from a folder.
+
+        Args:
+            name_or_folder: The name or folder.
+            dtype: The type to load the weights as.
+            options: Further arguments of the constructor.
+
+        Returns:
+            The explainer.
+
+        Raises:
+            ModelError: If there is no such model, or it is not a fine-tuned sequence classifier.
+        """
+        model, tokenizer = load_pretrained(name_or_folder, dtype)
+        return cls(model, tokenizer, **{"name": str(name_or_folder), **options})
+
+    @classmethod
+    def from_pipeline(cls, pipeline: "Pipeline", **options: Any) -> "TextExplainer":
+        """Take model and tokenizer from a ``pipeline("text-classification")``.
+
+        Args:
+            pipeline: The pipeline.
+            options: Further arguments of the constructor.
+
+        Returns:
+            The explainer.
+
+        Raises:
+            ModelError: If the pipeline has no tokenizer or does not classify texts.
+        """
+        task = getattr(pipeline, "task", None)
+        if task not in ("text-classification", "sentiment-analysis"):
+            raise ModelError(f"pipeline must be a 'text-classification' pipeline, got {task or type(pipeline).__name__!r}")
+        model: Any = pipeline.model
+        tokenizer: Any = pipeline.tokenizer
+        return cls(model, tokenizer, **options)
+
+    @classmethod
+    def demo(cls, **options: Any) -> "TextExplainer":
+        """Load the sentiment model that comes with the package; nothing is downloaded.
+
+        Args:
+            options: Further arguments of the constructor.
+
+        Returns:
+            The explainer of a small English sentiment classifier with the labels NEGATIVE and POSITIVE.
+        """
+        with resources.as_file(resources.files("captum_dig") / "demo") as folder:
+            return cls.from_pretrained(folder, **{"name": "demo", **options})
+
+    def explain(
+        self,
+        texts: str | Sequence[str],
+        target: Target | Sequence[Target] = "predicted",
+        baseline: str | int = "pad",
+        *,
+        strategy: str | None = None,
+        n_steps: int = 50,
+        method: str = "gausslegendre",
+        batch_size: int = 8,
+        internal_batch_size: int = 64,
+        overflow: Overflow = "truncate",
+    ) -> TextAttribution | list[TextAttribution]:
+        """Explain one text or many.
+
+        Args:
+            texts: A text, or a sequence of texts.
+            target: The class to explain: ``"predicted"``, a label's name or its index; or a sequence of these, one for each text.
+            baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another special token's
+                role, a token of the vocabulary, or its id.
+            strategy: The anchor search; None for the explainer's own.
+            n_steps: Gradient evaluations for each text, at least 1.
+            method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
+            batch_size: How many texts share a batch. It changes speed and memory only.
+            internal_batch_size: How many rows, texts times steps, the model sees at once. It changes speed and memory only.
+            overflow: For texts longer than the model reads: ``"truncate"`` with a warning, ``"windows"`` that are explained one by one,
+                or an ``"error"``.
+
+        Returns:
+            A result for a single text, else a list. With ``overflow="windows"`` always a list, with a result for each window.
+
+        Raises:
+            TypeError: If `texts` is something else.
+            ValueError: If an argument is unknown, a number is below 1, or a text gives no token.
+            ModelError: If the model's output is not finite, or not that of a sequence classifier.
+        """
+        single = isinstance(texts, str)
+        results = list(
+            self.explain_each(
+                [texts] if isinstance(texts, str) else texts,
+                target,
+                baseline,
+                strategy=strategy,
+                n_steps=n_steps,
+                method=method,
+                batch_size=batch_size,
+                internal_batch_size=internal_batch_size,
+                overflow=overflow,
+            )
+        )
+        return results[0] if single and overflow != "windows" else results
+
+    def explain_each(
+        self,
+        texts: Iterable[str],
+        target: Target | Sequence[Target] = "predicted",
+        baseline: str | int = "pad",
+        *,
+        strategy: str | None = None,
+        n_steps: int = 50,
+        method: str = "gausslegendre",
+        batch_size: int = 8,
+        internal_batch_size: int = 64,
+        overflow: Overflow = "truncate",
+    ) -> Iterator[TextAttribution]:
+        """Explain texts one after the other, as results are asked for.
+
+        Arguments are those of `explain`, and are checked at once.
+
+        Args:
+            texts: The texts.
+            target: The class to explain, or one for each text.
+            baseline: What every word becomes at the other end of its path.
+            strategy: The anchor search; None for the explainer's own.
+            n_steps: Gradient evaluations for each text.
+            method: The quadrature rule.
+            batch_size: How many texts share a batch.
+            internal_batch_size: How many rows the model sees at once.
+            overflow: What to do with texts that are too long.
+
+        Returns:
+            An iterator over the results, in order.
+
+        Raises:
+            TypeError: If a text is not a string.
+            ValueError: As in `explain`.
+        """
+        for name, number in (("n_steps", n_steps), ("batch_size", batch_size), ("internal_batch_size", internal_batch_size)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {number!r}")
+        if overflow not in OVERFLOWS:
+            raise ValueError(f"overflow must be one of {', '.join(map(repr, OVERFLOWS))}, got {overflow!r}")
+        check_method(method)
+        texts = _as_texts(texts)
+        targets = self._targets(target, len(texts))
+        strategy = strategy or self._strategy
+        path = self._path(strategy)
+        baseline_id = self._baseline_id(baseline)
+        settings = ExplanationSettings(
+            model=self._classifier.name,
+            strategy=strategy,
+            candidates=self._candidates_name,
+            n_anchors=path.n_anchors if isinstance(path, MonotonicPath) else 0,
+            n_neighbors=path.n_neighbors if isinstance(path, MonotonicPath) else 0,
+            baseline=self._token(baseline_id),
+            n_steps=n_steps,
+            method=method,
+            spacing=self._spacing,
+            output="logit",
+            version=__version__,
+            seed=getattr(path.strategy, "seed", None) if isinstance(path, MonotonicPath) else None,
+        )
+        # A model without a padding token reads one text at a time.
+        pads = self._tokenizer.pad_token_id is not None and self._classifier.model.config.pad_token_id is not None
+        batches = self._batches(texts, targets, batch_size if pads else 1, overflow)
+        return (
+            result
+            for encodings, wanted in batches
+            for result in self._explain_batch(encodings, wanted, path, baseline_id, settings, internal_batch_size)
+        )
+
+    def _batches(
+        self, texts: list[str], targets: list[int | None], batch_size: int, overflow: Overflow
+    ) -> Iterator[tuple[list[Encoding], list[int | None]]]:
+        encodings: list[Encoding] = []
+        wanted: list[int | None] = []
+        for number, (text, target) in enumerate(zip(texts, targets, strict=True)):
+            name = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
+            for encoding in self._encoder.encode(text, overflow, name):
+                encodings.append(encoding)
+                wanted.append(target)
+                if len(encodings) == batch_size:
+                    yield encodings, wanted
+                    encodings, wanted = [], []
+        if encodings:
+            yield encodings, wanted
+
+    def _explain_batch(
+        self,
+        encodings: list[Encoding],
+        targets: list[int | None],
+        path: PathGenerator,
+        baseline_id: int,
+        settings: ExplanationSettings,
+        internal_batch_size: int,
+    ) -> list[TextAttribution]:
+        classifier, device = self._classifier, self._classifier.device
+        inputs = {name: tensor.to(device) for name, tensor in self._pad(encodings).items()}
+        ids = inputs["input_ids"]
+        fixed = ids.new_tensor([[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool)
+        names = tuple(inputs)
+
+        def forward(embeddings: Tensor, *columns: Tensor) -> Tensor:
+            return classifier.logits_from(embeddings, **dict(zip(names, columns, strict=True)))
+
+        with classifier.evaluating():
+            ends = classifier.embed(ids)
+            starts = classifier.embed(torch.where(fixed, ids, baseline_id))
+            columns = tuple(inputs.values())
+            with torch.no_grad():
+                at_input, at_baseline = forward(ends, *columns), forward(starts, *columns)
+            if not bool(torch.stack([at_input, at_baseline]).isfinite().all()):
+                raise ModelError(
+                    f"the output of {classifier.name} must be finite, got NaN or infinity; check its weights, or load it in float32"
+                )
+            predicted = at_input.argmax(dim=1).tolist()
+            target = [p if t is None else t for t, p in zip(targets, predicted, strict=True)]
+            attributions = DiscretizedIntegratedGradients(forward, path, spacing=self._spacing).attribute(
+                ends,
+                starts,
+                target=ids.new_tensor(target),
+                additional_forward_args=columns,
+                n_steps=settings.n_steps,
+                method=settings.method,
+                internal_batch_size=max(internal_batch_size, len(encodings)),
+            )
+        scores = attributions.sum(dim=-1).tolist()  # type: ignore[union-attr]
+        anchors = self._anchor_words(encodings, path, baseline_id)
+        probabilities = classifier.probabilities(at_input.float()).tolist()
+        return [
+            TextAttribution(
+                text=encoding.text,
+                tokens=encoding.tokens,
+                offsets=encoding.offsets,
+                token_ids=tuple(encoding.ids),
+                special=encoding.special,
+                token_scores=tuple(scores[i][: len(encoding.ids)]),
+                word_offsets=encoding.word_offsets,
+                word_scores=tuple(sum(scores[i][j] for j in word) for word in encoding.words),
+                labels=classifier.labels,
+                probabilities=tuple(probabilities[i]),
+                target=target[i],
+                input_value=float(at_input[i, target[i]]),
+                baseline_value=float(at_baseline[i, target[i]]),
+                anchors=anchors[i],
+                settings=settings,
+                truncated=encoding.truncated,
+            )
+            for i, encoding in enumerate(encodings)
+        ]
+
+    def _pad(self, encodings: list[Encoding]) -> dict[str, Tensor]:
+        if len(encodings) == 1:
+            return {name: torch.tensor([row]) for name, row in encodings[0].inputs.items()}
+        padded: dict[str, Tensor] = dict(
+            self._tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt")
+        )
+        return padded
+
+    def _anchor_words(
+        self, encodings: list[Encoding], path: PathGenerator, baseline_id: int
+    ) -> list[tuple[tuple[str, ...], ...]]:
+        """For each text and token the words that its path visits."""
+        if not isinstance(path, MonotonicPath):
+            return [tuple(() for _ in e.ids) for e in encodings]
+        moving = sorted({i for e in encodings for i, mark in zip(e.ids, e.special, strict=True) if not mark})
+        anchors = path.anchor_ids(torch.tensor(moving, dtype=torch.int64), baseline_id)[:, 1:].tolist()
+        shown = {i: self._token(i) for row in anchors for i in row}
+        words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
+        return [
+            tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings
+        ]
+
+    def _path(self, strategy: str) -> PathGenerator:
+        with self._lock:
+            if strategy not in self._paths:
+                self._paths[strategy] = self._make_path(strategy)
+            return self._paths[strategy]
+
+    def _make_path(self, strategy: str) -> PathGenerator:
+        if strategy == _STRAIGHT_LINE:
+            return StraightLine()
+        if strategy not in STRATEGIES:
+            names = ", ".join(map(repr, [*STRATEGIES, _STRAIGHT_LINE]))
+            raise ValueError(f"strategy must be one of {names}, got {strategy!r}")
+        return MonotonicPath(
+            self._vocabulary, strategy, self._n_anchors, self._n_neighbors, candidates=self._candidates, seed=self._seed
+        )
+
+    def _mask(self, candidates: Literal["words", "all"] | Tensor) -> Tensor | None:
+        if isinstance(candidates, Tensor):
+            return candidates
+        if candidates not in ("words", "all"):
+            raise ValueError(f"candidates must be 'words', 'all' or a boolean mask, got {candidates!r}")
+        return word_candidates(self._tokenizer, len(self._vocabulary)) if candidates == "words" else None
+
+    def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
+        """The index of the class to explain for each text; None for the predicted one."""
+        wanted = [target] * n_texts if isinstance(target, (str, int)) else list(target)
+        if len(wanted) != n_texts:
+            raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
+        return [None if one == "predicted" else self._classifier.label_index(one) for one in wanted]
+
+    def _baseline_id(self, baseline: str | int) -> int:
+        n_rows = len(self._vocabulary)
+        if isinstance(baseline, int) and not isinstance(baseline, bool):
+            if 0 <= baseline < n_rows:
+                return baseline
+            raise ValueError(f"baseline must be an id from 0 to {n_rows - 1}, got {baseline}")
+        roles = {role: getattr(self._tokenizer, f"{role}_token_id", None) for role in _ROLES}
+        known = {role: i for role, i in roles.items() if i is not None}
+        if baseline in known:
+            return int(known[baseline])
+        token_id = self._tokenizer.get_vocab().get(baseline) if isinstance(baseline, str) else None
+        if token_id is None:
+            names = ", ".join(map(repr, known))
+            raise ValueError(f"baseline must be one of {names}, a token of the vocabulary or its id, got {baseline!r}")
+        return int(token_id)
+
+    def _token(self, token_id: int) -> str:
+        """A row as a person reads it: without the marks of a tokenizer."""
+        return self._tokenizer.decode([token_id]).strip() or str(self._tokenizer.convert_ids_to_tokens(token_id))
+
+
+def _as_texts(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError("texts must be a sequence of strings, got one string; put it into a list, or call explain")
+    texts = list(texts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts must be strings, got {type(text).__name__} in place {number}")
+    return texts

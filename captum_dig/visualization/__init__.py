@@ -1,0 +1,26 @@
+"""Draw tokens and scores as escaped HTML, as terminal text or as a Captum record.
+
+Takes text cut into `Segment`s, gathered with what is known about them in a `Picture`; gives
+something to look at. It knows no model, so it draws the scores of any attribution method.
+`captum_dig.results` comes next: it makes the pictures of what `TextExplainer` found.
+"""
+
+from captum_dig.visualization.base import Picture, Scale, Segment, TokenRow, cut_text, visible
+from captum_dig.visualization.record import captum_record
+from captum_dig.visualization.terminal import TerminalText, plain_text, terminal_text
+from captum_dig.visualization.web import html_fragment, html_page
+
+__all__ = [
+    "Picture",
+    "Scale",
+    "Segment",
+    "TerminalText",
+    "TokenRow",
+    "captum_record",
+    "cut_text",
+    "html_fragment",
+    "html_page",
+    "plain_text",
+    "terminal_text",
+    "visible",
+]

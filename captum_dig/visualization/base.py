@@ -1,0 +1,267 @@
+"""Say what is drawn: slices of a text, their scores, and the scale they are measured on.
+
+Takes plain strings and numbers; gives a `Picture`. `web`, `terminal` and `record` draw it.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import SupportsFloat
+
+# Embeddings, overrides and isolates reorder what stands beside them. The marks U+200E, U+200F and
+# U+061C do not, and ordinary Arabic and Hebrew text uses them, so they stay.
+_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+def visible(text: str) -> str:
+    r"""Replace every character that controls the display by a visible escape.
+
+    Control characters (ESC, BEL, a lone carriage return …), bidirectional overrides, line and
+    paragraph separators and lone surrogates come out as Python writes them, ``\x1b`` or ``\u202e``.
+    Line feeds and tabs stay, a Windows line end becomes a line feed, and every other text comes
+    back unchanged.
+
+    Args:
+        text: Any string.
+
+    Returns:
+        The text, safe to print in a terminal and to encode as UTF-8. It is not escaped for HTML.
+
+    Example:
+        >>> print(visible("\x1b[2Jcaf\u00e9"))
+        \x1b[2Jcafé
+    """
+    return "".join(map(_visible_character, text.replace("\r\n", "\n")))
+
+
+def _visible_character(character: str) -> str:
+    if character in "\n\t":
+        return character
+    if character in _BIDI_CONTROLS or unicodedata.category(character) in _HIDDEN_CATEGORIES:
+        return ascii(character)[1:-1]
+    return character
+
+
+def _score(name: str, score: object) -> float | None:
+    if score is None:
+        return None
+    if not isinstance(score, SupportsFloat):
+        raise TypeError(f"{name} must be a number or None, got {score!r}; pass one score per item")
+    return float(score)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Measure scores against the largest finite one, so that pictures of any size can be compared.
+
+    Args:
+        maximum: The largest finite |score|, at least 0.
+
+    Example:
+        >>> scale = Scale.of([0.5, -2.0, None, float("nan")])
+        >>> scale.maximum, scale.strength(0.5), scale.show(0.5)
+        (2.0, 0.25, '+0.500')
+    """
+
+    maximum: float
+
+    @classmethod
+    def of(cls, scores: Iterable[float | None]) -> Scale:
+        """Take the scale from scores, leaving out those that are None, NaN or infinite.
+
+        Args:
+            scores: The scores drawn together.
+
+        Returns:
+            Their scale; its maximum is 0 where no finite score is left.
+        """
+        finite = (abs(score) for score in scores if score is not None and math.isfinite(score))
+        return cls(max(finite, default=0.0))
+
+    def strength(self, score: float | None) -> float:
+        """Give |score| / maximum.
+
+        Args:
+            score: One score, or None where there is none.
+
+        Returns:
+            A number in [0, 1]; 0 for None, NaN and infinity, which are never drawn as strong
+            scores.
+        """
+        if score is None or not math.isfinite(score) or self.maximum == 0.0:
+            return 0.0
+        return min(abs(score) / self.maximum, 1.0)
+
+    def show(self, score: float | None) -> str:
+        """Write a score with its sign and as many digits as the scale deserves.
+
+        Args:
+            score: One score, or None where there is none.
+
+        Returns:
+            For instance ``"+0.312"``, ``"not a number (nan)"`` or ``"not scored"``.
+        """
+        if score is None:
+            return "not scored"
+        if not math.isfinite(score):
+            return f"not a number ({score})"
+        if score == 0.0 or self.maximum == 0.0:
+            return "0"
+        if not 1e-4 <= self.maximum < 1e6:
+            return f"{score:+.2e}"
+        # Three significant digits of the largest score, one more from 1 to 10: differences there
+        # are read closely.
+        decimals = max(0, 2 - math.floor(math.log10(self.maximum))) + (1 <= self.maximum < 10)
+        written = f"{score:+.{decimals}f}"
+        return written if float(written) else written[1:]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Hold one verbatim slice of the text: a word, or what stands between two words.
+
+    Args:
+        text: The slice, exactly as it stands in the text.
+        score: What the slice adds to the explained output; None where it has no score (white space,
+            text that the model never read). NaN and infinity are kept, and drawn as what they are.
+        note: A remark for the reader, shown with the slice.
+
+    Raises:
+        TypeError: `text` is not a string, or `score` is neither a number nor None.
+    """
+
+    text: str
+    score: float | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise TypeError(f"text must be a string, got {self.text!r}; pass the slice of the text")
+        object.__setattr__(self, "score", _score("score", self.score))
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """Hold one row of the token table.
+
+    Args:
+        token: The token as the model knows it, for instance ``"##ing"``.
+        score: Its score; NaN and infinity are kept.
+        anchors: The words its path passes, from the token towards the baseline; empty for a path
+            without anchors.
+
+    Raises:
+        TypeError: `score` is neither a number nor None.
+    """
+
+    token: str
+    score: float | None
+    anchors: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", _score("score", self.score))
+        object.__setattr__(self, "anchors", tuple(self.anchors))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Hold everything that is drawn for one text.
+
+    Args:
+        segments: The text, cut into slices that join to the whole of it.
+        headline: Pairs of name and value that stand above the text, such as the label and its
+            probability.
+        settings: Pairs of name and value that say how the scores were made.
+        tokens: The rows of the token table; where there are none, the scored segments fill it.
+
+    Raises:
+        TypeError: `segments` holds something else than `Segment`s.
+
+    Example:
+        >>> picture = Picture((Segment("so", 0.1), Segment(" "), Segment("good", 0.9)))
+        >>> picture.text, picture.scale.maximum
+        ('so good', 0.9)
+    """
+
+    segments: tuple[Segment, ...]
+    headline: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    tokens: tuple[TokenRow, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("segments", "headline", "settings", "tokens"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for segment in self.segments:
+            if not isinstance(segment, Segment):
+                raise TypeError(
+                    f"segments must hold Segments, got {segment!r}; wrap it in Segment(...)"
+                )
+
+    @property
+    def text(self) -> str:
+        """Join the segments to the whole text."""
+        return "".join(segment.text for segment in self.segments)
+
+    @property
+    def scale(self) -> Scale:
+        """Give the scale of the segments."""
+        return Scale.of(segment.score for segment in self.segments)
+
+    @property
+    def words(self) -> tuple[Segment, ...]:
+        """Give the segments that have a score."""
+        return tuple(segment for segment in self.segments if segment.score is not None)
+
+    @property
+    def rows(self) -> tuple[TokenRow, ...]:
+        """Give the token table, or one row for each scored segment where there is none."""
+        return self.tokens or tuple(TokenRow(word.text, word.score) for word in self.words)
+
+
+def cut_text(
+    text: str,
+    offsets: Sequence[tuple[int, int]],
+    scores: Sequence[float | None],
+    *,
+    rest_note: str = "",
+) -> tuple[Segment, ...]:
+    """Cut a text into its words and what stands between them.
+
+    Args:
+        text: The text.
+        offsets: Start and end of each word, in characters: in order and without overlap.
+        scores: One score for each word.
+        rest_note: A remark on what stands after the last word, for instance that it was cut off;
+            white space gets none.
+
+    Returns:
+        Slices that join to the text. The words have scores, the others have none.
+
+    Raises:
+        ValueError: `offsets` and `scores` differ in length, or words overlap or leave the text.
+
+    Example:
+        >>> [(segment.text, segment.score) for segment in cut_text("So good!", [(3, 7)], [0.9])]
+        [('So ', None), ('good', 0.9), ('!', None)]
+    """
+    if len(offsets) != len(scores):
+        raise ValueError(
+            f"scores must hold one score for each of the {len(offsets)} words, got {len(scores)}; "
+            "pass the scores of the same words"
+        )
+    segments, end = [], 0
+    for (start, stop), score in zip(offsets, scores, strict=True):
+        if not end <= start <= stop <= len(text):
+            raise ValueError(
+                f"offsets must be in order and inside the text of {len(text)} characters, "
+                f"got {(start, stop)} after {end}; sort the words and merge those that overlap"
+            )
+        segments += [Segment(text[end:start]), Segment(text[start:stop], score)]
+        end = stop
+    rest = text[end:].lstrip()
+    segments += [Segment(text[end : len(text) - len(rest)]), Segment(rest, note=rest_note)]
+    return tuple(segment for segment in segments if segment.text)
