@@ -52,6 +52,7 @@ from transformers import (
 )
 
 LABELS = {0: "NEGATIVE", 1: "POSITIVE"}
+SPLITS = ("train", "dev", "test")
 ACCENTED = re.compile(r"[^\x00-\x7f]")
 NOISE = re.compile(r"\b[lr]rb\b|&#?\w+\s?;")
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')]*\s+(?=[\"'(A-Z])")
@@ -244,7 +245,7 @@ def read_csv_texts(path: Path) -> list[str]:
 
 def read_data(folder: Path, extra: Sequence[Path]) -> Data:
     """Read the SST-2 splits and every other text that the folder and the extra files hold."""
-    splits = {name: read_split(folder / "sst2" / f"{name}.tsv") for name in LABELLED_SPLITS}
+    splits = {name: read_split(folder / "sst2" / f"{name}.tsv") for name in SPLITS}
     sentences = [row.text for row in splits["train"]]
     for path in sorted((folder / "rotten_tomatoes").glob("rt-polarity.*")):
         sentences += path.read_text(encoding="utf-8").splitlines()
@@ -253,9 +254,6 @@ def read_data(folder: Path, extra: Sequence[Path]) -> Data:
     # A text of one sentence's length is one: splitting it would hide whose part it is.
     short = [text for text in texts if len(text.split()) <= 55]
     return Data(**splits, sentences=sentences + short, reviews=sorted(set(texts) - set(short)))
-
-
-LABELLED_SPLITS = ("train", "dev", "test")
 
 
 def tiny_data() -> Data:
@@ -331,28 +329,26 @@ def word_tokens(texts: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> dic
     return dict(zip(words, tokenizer(words, add_special_tokens=False).input_ids, strict=True))
 
 
-def plain_example(words: Sequence[str], tokens: dict[str, list[int]]) -> Example:
-    """Let teacher and student read the same words."""
-    ids = [i for word in words for i in tokens[word]]
-    return Example(ids, ids)
-
-
 def gapped_example(
     words: Sequence[str], tokens: dict[str, list[int]], fillers: Sequence[int], rng: random.Random
-) -> Example:
+) -> tuple[list[str], Example]:
     """Leave out random words for the teacher and fill their places for the student.
 
     The student so learns that a padding or mask token stands for an absent word, which is how
     attribution methods use them.
+
+    Returns:
+        The words that are left, and the example.
     """
     rate, filler = rng.random(), rng.choice(fillers)
-    teacher: list[int] = []
-    student: list[int] = []
-    for word in words:
-        gap = rng.random() < rate
-        teacher += [] if gap else tokens[word]
-        student += [filler] * len(tokens[word]) if gap else tokens[word]
-    return Example(teacher, student)
+    gaps = [rng.random() < rate for _ in words]
+    left = [word for word, gap in zip(words, gaps, strict=True) if not gap]
+    student = [
+        filler if gap else token
+        for word, gap in zip(words, gaps, strict=True)
+        for token in tokens[word]
+    ]
+    return left, Example([i for word in left for i in tokens[word]], student)
 
 
 def training_examples(
@@ -366,9 +362,12 @@ def training_examples(
     tokens = word_tokens(texts, tokenizer)
     fillers = [tokenizer.pad_token_id, tokenizer.mask_token_id]
     split = [text.split() for text in texts]
-    examples = [plain_example(words, tokens) for words in split]
-    chosen = rng.sample(split, min(recipe.gapped, len(split)))
-    examples += [gapped_example(words, tokens, fillers, rng) for words in chosen]
+    whole = [[i for word in words for i in tokens[word]] for words in split]
+    examples = [Example(ids, ids) for ids in whole]
+    for words in rng.sample(split, min(recipe.gapped, len(split))):
+        left, example = gapped_example(words, tokens, fillers, rng)
+        if not held_out.equals(" ".join(left)):
+            examples.append(example)
     limit = recipe.max_tokens - 2
     return [Example(e.teacher[:limit], e.student[:limit]) for e in examples]
 

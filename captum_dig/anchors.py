@@ -187,10 +187,10 @@ class RandomAnchor(AnchorSearch):
         self.seed = _seed(seed)
 
     def propose(self, vocabulary: Vocabulary, word_ids: Tensor, n_neighbors: int, candidates: Tensor | None) -> Tensor:
-        """Draw K rows with replacement; a walk passes over the repeated ones."""
+        """Draw K rows without replacement, in pseudo-random order."""
         allowed = torch.arange(len(vocabulary)) if candidates is None else candidates.nonzero()[:, 0]
-        draws = _scramble(self.seed, word_ids[:, None], torch.arange(n_neighbors)) % len(allowed)
-        return allowed[draws]
+        keys = _scramble(self.seed, word_ids[:, None], allowed)
+        return allowed[keys.topk(min(n_neighbors, len(allowed)), dim=1, largest=False).indices]
 
     def cost(self, neighborhood: Neighborhood) -> Tensor:
         """The order in which the candidates were drawn."""

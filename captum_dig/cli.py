@@ -1,0 +1,370 @@
+"""The command line: sentences in, the words that drove the decision out.
+
+Takes what a person types; gives coloured words on a terminal, an HTML page, JSON. It is the last stage of the flow,
+behind `captum_dig.text`: no module imports it. PyTorch and Transformers are imported once there is something to
+explain, so that ``--help`` and every typing error are answered at once.
+"""
+
+import errno
+import io
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
+from typer import Argument, Context, Exit, Option, Typer, echo
+from typer.core import TyperGroup
+
+from captum_dig import __version__
+from captum_dig.encoding import Overflow
+from captum_dig.errors import CaptumDigError
+from captum_dig.results import TextAttribution
+from captum_dig.visualization import html_page, terminal_text, visible
+
+if TYPE_CHECKING:
+    from captum_dig.text import TextExplainer
+
+# Written out, because the modules that own these names import PyTorch; a test compares them.
+Strategy = Literal["greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line"]
+Method = Literal["gausslegendre", "riemann_left", "riemann_middle", "riemann_right", "riemann_trapezoid"]
+Candidates = Literal["words", "all"]
+
+_STYLES = {"error": "bold red", "warning": "bold yellow"}
+_DASH = Path("-")  # standard input or output
+_DEMO = "the demo model in captum-dig"
+
+_HELP = "Show which words drove a text classifier's decision, with Discretized Integrated Gradients."
+_FIRST_STEPS = """\
+Try it; nothing is downloaded:
+
+  captum-dig explain "A gorgeous, witty, seductive movie."
+
+All options:
+
+  captum-dig explain --help"""
+_EXPLAIN_HELP = r"""Show which words drove a text classifier's decision.
+
+Without --model, the text is read by a small English sentiment classifier that comes with captum-dig.
+Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output;
+blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than
+a few percent, raise --n-steps."""
+_EXAMPLES = """\
+Examples:
+
+  captum-dig explain "A gorgeous, witty, seductive movie."
+  captum-dig explain "Not bad." "Not good." --target POSITIVE
+  captum-dig explain --file reviews.txt --html reviews.html
+  captum-dig explain --model ./my-classifier "Hello" --json -
+  cat reviews.txt | captum-dig explain --file -
+  captum-dig explain -- "-5 stars: begins with a dash\""""
+
+
+class _Commands(TyperGroup):
+    """Commands whose every failure is one line on standard error and exit status 2, whoever calls them."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            status = super().main(*args, **options | {"standalone_mode": False})
+        except Exception as error:
+            message = _one_line(error)
+            if message is None:
+                raise
+            _say("error", message)
+            status = 2
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
+        sys.exit(status)
+
+
+app = Typer(
+    cls=_Commands,
+    help=_HELP,
+    epilog=_FIRST_STEPS,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line and leave the interpreter with its exit status."""
+    app(prog_name="captum-dig")
+
+
+@app.callback(invoke_without_command=True)
+def _commands(
+    context: Context, *, version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False
+) -> None:
+    if version:
+        echo(f"captum-dig {__version__}")
+        raise Exit
+    if context.invoked_subcommand is None:
+        echo(context.get_help(), nl=False)
+
+
+@app.command(help=_EXPLAIN_HELP, epilog=_EXAMPLES)
+def explain(
+    text: Annotated[list[str] | None, Argument(help="Sentences, each in quotes.", metavar="[TEXT]...")] = None,
+    file: Annotated[Path | None, Option(help="Explain each line of a UTF-8 file too; - is standard input.")] = None,
+    model: Annotated[str | None, Option(help="A classifier's folder, or name on the hub.", show_default=_DEMO)] = None,
+    target: Annotated[str, Option(help="The label to explain; predicted is the likeliest.")] = "predicted",
+    baseline: Annotated[str, Option(help="What all words turn into: pad, mask, unk, or any token.")] = "pad",
+    strategy: Annotated[Strategy, Option(help="How the words on the way there are chosen.")] = "greedy",
+    candidates: Annotated[Candidates, Option(help="Choose readable words only, or all tokens.")] = "words",
+    n_anchors: Annotated[int, Option(min=1, help="How many words lie on the way.")] = 30,
+    n_neighbors: Annotated[int, Option(min=1, help="Among how many neighbours each is chosen.")] = 500,
+    n_steps: Annotated[int, Option(min=1, help="Gradients for each text: more add up better.")] = 50,
+    method: Annotated[Method, Option(help="How the gradients are summed.")] = "gausslegendre",
+    seed: Annotated[int | None, Option(help="Makes a random strategy repeatable.")] = None,
+    overflow: Annotated[Overflow, Option(help="What to do with texts the model cannot hold.")] = "truncate",
+    html: Annotated[Path | None, Option("--html", help="Write an HTML page.")] = None,
+    json_path: Annotated[Path | None, Option("--json", help="Write JSON; - is standard output.")] = None,
+) -> None:
+    """Explain texts: show what is found, and write it, whatever ends the work.
+
+    Outputs are checked and texts are read before the model is loaded.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that is not UTF-8 shows an escape for what it lacks.
+            stream.reconfigure(errors="backslashreplace")
+    outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
+    _check_outputs(outputs, file)
+    texts = _read_texts(text or [], file)
+    messages = _console(stderr=True)
+    # Not `messages.is_terminal`: `2> log` shall hold no animation, even where colours are forced.
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    with _warnings_as_lines(messages):
+        with messages.status("Loading the model", spinner="line") if watched else nullcontext():
+            path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
+            explainer = _load(model, **path, seed=seed)
+            rule = {"baseline": baseline, "n_steps": n_steps, "method": method, "overflow": overflow}
+            found = _start(explainer, texts, target, **rule)
+        results: list[TextAttribution] = []
+        try:
+            with _bar(messages, texts, shown=watched and (len(texts) > 1 or file is not None)) as bar:
+                for result in found:
+                    # Both may be on one terminal: the bar makes room.
+                    bar.stop()
+                    if _DASH not in outputs.values():
+                        _print(result, first=not results, go_on=bool(outputs))
+                    results.append(result)
+                    bar.start()
+                    bar.advance(bar.task_ids[0], len(result.text))
+        finally:
+            written = not results or _write_all(outputs, results)
+    if not written:
+        raise Exit(2)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    # With NO_COLOR alone, Rich drops the colours; without a colour system it sends no escape at all.
+    return Console(stderr=stderr, color_system=None if os.environ.get("NO_COLOR") else "auto")
+
+
+def _say(kind: str, message: str, console: Console | None = None) -> None:
+    line = Text.assemble((f"{kind}: ", _STYLES[kind]), " ".join(visible(message).split()))
+    (console or _console(stderr=True)).print(line, soft_wrap=True)
+
+
+def _one_line(error: Exception) -> str | None:
+    """Say what the user did wrong; None where we did, which deserves a traceback."""
+    if hasattr(error, "format_message"):  # Typer's own: an unknown option, a number that is none
+        context = getattr(error, "ctx", None)
+        return f"{error.format_message()} See: {context.command_path if context else 'captum-dig'} --help"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    bad_input = isinstance(error, (CaptumDigError, ValueError, TypeError, OSError))
+    return str(error) or type(error).__name__ if bad_input else None
+
+
+def _drop_output() -> None:
+    """Send what is still printed nowhere: Python would try to print it at its end, and complain."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _warnings_as_lines(console: Console) -> Iterator[None]:
+    """Show this package's warnings as one line each, and nobody else's."""
+
+    def show(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:
+        if issubclass(category, UserWarning) and Path(filename).is_relative_to(Path(__file__).parent):
+            _say("warning", str(message), console)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        yield
+
+
+def _read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
+    """Give the texts that were typed, then the lines of the file that are not blank."""
+    for text in texts:
+        if text != text.encode("utf-8", "ignore").decode("utf-8"):
+            raise ValueError(f"TEXT must be UTF-8, got {text!r}; set the terminal to UTF-8, or use --file")
+    if file is None:
+        if not texts:
+            raise ValueError("TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file")
+        return list(texts)
+    name = "standard input" if file == _DASH else repr(str(file))
+    try:
+        data = sys.stdin.buffer.read() if file == _DASH else file.read_bytes()
+    except OSError as error:
+        raise ValueError(f"--file must be a file that can be read, got {name}: {error.strerror}") from error
+    try:
+        lines = re.split(r"\r\n|\r|\n", data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        place = f"byte 0x{data[error.start]:02x} in line {1 + data.count(10, 0, error.start)}"
+        raise ValueError(f"--file must be UTF-8 text, got {name} with {place}; save it as UTF-8") from error
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise ValueError(f"--file must hold at least one text, got {name} without any; write one text a line")
+    return [*texts, *lines]
+
+
+def _check_outputs(outputs: dict[str, Path], file: Path | None) -> None:
+    """Find out whether all outputs can be written, without changing anything."""
+    taken = {} if file is None or file == _DASH else {file.resolve(): "--file"}
+    for option, path in outputs.items():
+        place = path if path == _DASH else path.resolve()
+        if place in taken:
+            raise ValueError(f"{option} must be another file than {taken[place]}, got {str(path)!r}; rename one")
+        taken[place] = option
+        if path.is_dir():
+            raise ValueError(f"{option} must be a file, got the folder {str(path)!r}; name a file in it")
+        if not path.parent.is_dir():
+            raise ValueError(f"{option} must be in a folder that exists, got {str(path)!r}; create the folder first")
+        try:
+            _try_output(path)
+        except OSError as error:
+            raise ValueError(_not_writable(option, path, error)) from error
+
+
+def _try_output(path: Path) -> None:
+    if path == _DASH:
+        return
+    if _is_device(path):
+        # Opening a pipe would wait for its reader.
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return
+    if path.exists():
+        path.open("ab").close()
+    part = _part(path)
+    part.open("xb").close()
+    part.unlink()
+
+
+def _not_writable(option: str, path: Path, error: OSError) -> str:
+    return f"{option} must be a file that can be written, got {str(path)!r}: {error.strerror}"
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _part(path: Path) -> Path:
+    # Beside the file itself, also where a link leads to it: a file is replaced in one step only within a file system.
+    return path.resolve().with_name(f".captum-dig-{secrets.token_hex(8)}.part")
+
+
+def _write_all(outputs: dict[str, Path], results: Sequence[TextAttribution]) -> bool:
+    """Write what was found to every output that can be written, and say which cannot; True if all can."""
+    complete = True
+    for option, path in outputs.items():
+        if option == "--html":
+            content = html_page(result.to_picture() for result in results)
+        else:
+            found = [result.to_dict() for result in results]
+            content = json.dumps(found, allow_nan=False, ensure_ascii=False, indent=2) + "\n"
+        try:
+            # Half a character, which UTF-8 cannot hold, becomes the escape that JSON has for it.
+            _write(path, content.encode("utf-8", "backslashreplace"))
+        except BrokenPipeError:
+            _drop_output()
+        except OSError as error:
+            _say("error", _not_writable(option, path, error))
+            complete = False
+    return complete
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file so that it is always either the old one or the new one, whole."""
+    if path == _DASH:
+        echo(data, nl=False)
+    elif _is_device(path):
+        path.write_bytes(data)
+    else:
+        part = _part(path)
+        try:
+            part.write_bytes(data)
+            if path.exists():
+                shutil.copymode(path, part)
+            part.replace(path.resolve())
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _load(model: str | None, **options: Any) -> "TextExplainer":
+    from transformers.utils import logging as chatter
+
+    # Models report their loading in bars and remarks that concern their authors.
+    chatter.set_verbosity_error()
+    chatter.disable_progress_bar()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+
+    from captum_dig.text import TextExplainer
+
+    return TextExplainer.demo(**options) if model is None else TextExplainer.from_pretrained(model, **options)
+
+
+def _start(explainer: "TextExplainer", texts: Sequence[str], target: str, **rule: Any) -> Iterator[TextAttribution]:
+    try:
+        return explainer.explain_each(texts, target, **rule)
+    except ValueError:
+        if not target.isdecimal():
+            raise
+    # No label has this number for a name, so it is an index.
+    return explainer.explain_each(texts, int(target), **rule)
+
+
+def _bar(console: Console, texts: Sequence[str], *, shown: bool) -> Progress:
+    columns = (TextColumn("Explaining"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    bar = Progress(
+        *columns,
+        console=console if shown else Console(quiet=True),
+        auto_refresh=shown,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    # In characters, because the windows of one text are several results.
+    bar.add_task("", total=sum(map(len, texts)))
+    return bar
+
+
+def _print(result: TextAttribution, *, first: bool, go_on: bool) -> None:
+    screen = _console()
+    try:
+        if not first:
+            screen.rule()
+        screen.print(terminal_text(result.to_picture()))
+    except SystemExit:
+        # Rich's answer to a reader that has left. Prints go nowhere from now on, but files may still be wanted.
+        if not go_on:
+            raise

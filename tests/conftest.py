@@ -1,0 +1,40 @@
+"""What tests share: the folder of golden arrays and models, tiny models, seeds."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+from tests.models import tiny_classifier, tiny_tokenizer
+
+# Examples share two cores with other workers, so a slow one is no fault; fixed seeds keep runs comparable.
+settings.register_profile("captum_dig", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("captum_dig")
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002 - Captum draws from the old generator
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder with golden arrays and small real models."""
+    folder = Path(os.environ.get("CAPTUM_DIG_SHARED", Path(__file__).parents[2] / "shared"))
+    if not (folder / "golden").is_dir():
+        pytest.skip(f"no golden arrays and models in {folder}; set CAPTUM_DIG_SHARED")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+@pytest.fixture(scope="session")
+def classifier(tokenizer):
+    return tiny_classifier(len(tokenizer))

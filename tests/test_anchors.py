@@ -1,0 +1,121 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import reference
+
+from captum_dig import AnchorSearch, Greedy, MaxCount, MonotonicPath, PathError, RandomAnchor, RandomNeighbor, Vocabulary
+
+
+class Farthest(AnchorSearch):
+    """A search written by a user."""
+
+    def cost(self, neighborhood):
+        return -(neighborhood.candidates - neighborhood.words[:, None]).norm(dim=-1)
+
+
+SEARCHES = [Greedy(), MaxCount(), RandomNeighbor(seed=3), RandomAnchor(seed=3), Farthest()]
+
+
+def vocabulary(n_rows=60, dim=5, seed=0):
+    return Vocabulary(torch.randn(n_rows, dim, generator=torch.Generator().manual_seed(seed)))
+
+
+def walk(table, search, ids, m=8, k=20, baseline=0, **options):
+    return MonotonicPath(table, search, m, k, **options).anchor_ids(torch.tensor(ids), baseline)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["greedy", "maxcount"]), st.integers(1, 7), st.integers(1, 19))
+def test_the_table_walk_is_the_sequential_rule(seed, strategy, m, k):
+    # Few values and few rows: ties, duplicate rows and walks that run dry.
+    rows = torch.randint(0, 4, (20, 3), generator=torch.Generator().manual_seed(seed)).float()
+    got = walk(Vocabulary(rows), strategy, list(range(20)), m, k)
+    assert got.tolist() == [reference.anchor_ids(rows.numpy(), w, 0, m, k, strategy) for w in range(20)]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+class TestContract:
+    """What every search must keep."""
+
+    def test_no_word_comes_twice_and_the_baseline_only_at_the_end(self, search):
+        for row in walk(vocabulary(), search, list(range(1, 60))).tolist():
+            before = row[: row.index(0)] if 0 in row else row
+            assert len(set(before)) == len(before)
+            assert set(row[len(before) :]) <= {0}
+
+    def test_a_row_does_not_depend_on_its_batch(self, search):
+        table = vocabulary()
+        together = walk(table, search, list(range(60)))
+        assert together.tolist() == [walk(table, search, [i]).tolist()[0] for i in range(60)]
+
+    def test_a_walk_does_not_depend_on_earlier_ones(self, search):
+        path = MonotonicPath(vocabulary(), search, 8, 20)
+        first = path.anchor_ids(torch.arange(20, 40), 0)
+        path.anchor_ids(torch.arange(60), 0)
+        path.anchor_ids(torch.arange(60), 5)
+        assert torch.equal(path.anchor_ids(torch.arange(20, 40), 0), first)
+
+    def test_a_mask_is_honoured(self, search):
+        mask = torch.arange(60) % 3 == 1
+        anchors = walk(vocabulary(), search, list(range(1, 60)), m=5, k=15, candidates=mask)[:, 1:]
+        assert set(anchors.flatten().tolist()) <= set(torch.arange(60)[mask].tolist()) | {0}
+
+    def test_the_baseline_stays_where_it_is(self, search):
+        assert set(walk(vocabulary(), search, [0]).flatten().tolist()) == {0}
+
+    def test_a_walk_that_runs_dry_ends_at_the_baseline(self, search):
+        table = Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [3.0]]))
+        row = walk(table, search, [2], m=9, k=3).tolist()[0]
+        assert row[0] == 2
+        assert set(row[1:]) <= {0, 1, 3}
+        assert row[3:] == [0] * 7
+
+
+@pytest.mark.parametrize("kind", ["random_neighbor", "random_anchor"])
+def test_seeds(kind):
+    table = vocabulary(n_rows=500)
+    ids = torch.arange(1, 60)
+    one, same, other = (MonotonicPath(table, kind, 8, 50, seed=s).anchor_ids(ids, 0) for s in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    torch.manual_seed(5)
+    drawn = MonotonicPath(table, kind, 8, 50).anchor_ids(ids, 0)
+    torch.manual_seed(5)
+    assert torch.equal(MonotonicPath(table, kind, 8, 50).anchor_ids(ids, 0), drawn)
+
+
+def test_random_neighbor_is_uniform_over_the_neighbours():
+    table = vocabulary(n_rows=300)
+    near = table.neighbors(torch.tensor([7]), 10)[0].tolist()
+    firsts = [int(MonotonicPath(table, "random_neighbor", 1, 10, seed=s).anchor_ids(torch.tensor([7]), 0)[0, 1]) for s in range(600)]
+    counts = [firsts.count(i) for i in near]
+    assert sum(counts) == 600
+    # 60 expected of each; the standard deviation is 7.3.
+    assert all(30 < count < 95 for count in counts)
+
+
+def test_random_anchor_reaches_the_whole_vocabulary():
+    table = vocabulary(n_rows=40)
+    firsts = {int(MonotonicPath(table, "random_anchor", 1, 39, seed=s).anchor_ids(torch.tensor([7]), 0)[0, 1]) for s in range(600)}
+    assert firsts == set(range(40)) - {0, 7}
+
+
+class Wrong(AnchorSearch):
+    def __init__(self, answer):
+        self.answer = answer
+
+    def cost(self, neighborhood):
+        return self.answer(neighborhood)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda n: n.candidates.sum(dim=-1)[:, :3], r"Wrong.cost must return shape \(1, 20\), got \(1, 3\)"),
+        (lambda n: n.candidates.sum(dim=-1) * float("nan"), "Wrong.cost must not return NaN"),
+    ],
+)
+def test_what_a_search_answers_is_checked(answer, message):
+    path = MonotonicPath(vocabulary(), Wrong(answer), 8, 20)
+    with pytest.raises(PathError, match=message):
+        path.anchor_ids(torch.tensor([3]), 0)

@@ -1,0 +1,167 @@
+import gc
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import reference
+from torch import nn
+
+from captum_dig import CaptumDigError, Vocabulary, VocabularyError
+
+
+@pytest.fixture
+def rows():
+    return torch.randn(200, 6)
+
+
+def test_every_row_finds_itself(rows):
+    assert torch.equal(Vocabulary(rows).find(rows), torch.arange(200))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_rows_of_other_dtypes_find_themselves(rows, dtype):
+    table = rows.to(dtype)
+    assert torch.equal(Vocabulary(table).find(table), torch.arange(200))
+
+
+def test_equal_rows_are_found_as_the_first(rows):
+    rows[150] = rows[3]
+    assert Vocabulary(rows).find(rows[[150, 3]]).tolist() == [3, 3]
+
+
+def test_negative_zero_is_zero():
+    vocabulary = Vocabulary(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
+    assert vocabulary.find(torch.tensor([[-0.0, 2.0]])).tolist() == [1]
+
+
+def test_a_vector_off_the_table_is_not_found(rows):
+    assert Vocabulary(rows).find(rows + 1e-3).eq(-1).all()
+
+
+@given(st.integers(0, 10_000), st.integers(1, 12))
+def test_neighbors_are_those_of_a_loop(seed, k):
+    # Small integers: many ties and duplicate rows.
+    rows = torch.randint(0, 3, (30, 3), generator=torch.Generator().manual_seed(seed)).float()
+    got = Vocabulary(rows).neighbors(torch.arange(30), k)
+    assert got.tolist() == [reference.neighbors(rows.numpy(), i, k) for i in range(30)]
+
+
+def test_neighbors_do_not_depend_on_the_batch():
+    rows = torch.randn(3000, 32)
+    vocabulary = Vocabulary(rows)
+    together = vocabulary.neighbors(torch.arange(100), 50)
+    alone = torch.cat([vocabulary.neighbors(torch.tensor([i]), 50) for i in range(100)])
+    assert torch.equal(together, alone)
+
+
+def test_neighbors_honour_a_mask(rows):
+    mask = torch.arange(200) % 7 == 0
+    vocabulary = Vocabulary(rows)
+    got = vocabulary.neighbors(torch.tensor([0, 1]), 28, mask)
+    everything = vocabulary.neighbors(torch.tensor([0, 1]), 199)
+    for row, full in zip(got.tolist(), everything.tolist(), strict=True):
+        assert row == ([i for i in full if i % 7 == 0] + [-1])[:28]
+
+
+def test_fewer_rows_than_asked_for_leave_a_tail(rows):
+    assert Vocabulary(rows[:4]).neighbors(torch.tensor([0]), 6)[0, 3:].tolist() == [-1, -1, -1]
+
+
+def test_nearest_is_exact(rows):
+    queries = torch.randn(40, 6)
+    ids, distances = Vocabulary(rows).nearest(queries)
+    expected = torch.cdist(queries, rows, compute_mode="donot_use_mm_for_euclid_dist").min(dim=1)
+    assert torch.equal(ids, expected.indices)
+    torch.testing.assert_close(distances, expected.values)
+
+
+def test_locate_takes_noise_to_the_nearest_row(rows):
+    vocabulary = Vocabulary(rows)
+    assert torch.equal(vocabulary.locate(rows + 1e-3), torch.arange(200))
+
+
+def test_locate_refuses_vectors_from_elsewhere(rows):
+    vocabulary = Vocabulary(rows)
+    with pytest.raises(VocabularyError, match=r"inputs must be rows of the vocabulary.*get_input_embeddings\(\)"):
+        vocabulary.locate(rows + 100)
+
+
+@pytest.mark.parametrize("index", ["Flat", "HNSW16", "IVF4,Flat"])
+def test_factory_strings(rows, index):
+    vocabulary = Vocabulary(rows, index=index)
+    got = vocabulary.neighbors(torch.arange(200), 10)
+    exact = Vocabulary(rows).neighbors(torch.arange(200), 10)
+    recall = sum(len(set(a) & set(b) - {-1}) for a, b in zip(got.tolist(), exact.tolist(), strict=True)) / exact.numel()
+    assert recall == 1 if index == "Flat" else recall > 0.3
+    assert (got != torch.arange(200)[:, None]).all()
+
+
+def test_an_unknown_factory_string_is_named(rows):
+    with pytest.raises(ValueError, match=r"index must be a FAISS factory string that fits \(200, 6\) rows, got 'Nonsense'"):
+        Vocabulary(rows, index="Nonsense")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_rows_that_are_not_finite_are_named(rows, value):
+    rows[17, 2] = value
+    with pytest.raises(VocabularyError, match="weight must be finite, got NaN or infinity in row 17"):
+        Vocabulary(rows)
+    assert issubclass(VocabularyError, CaptumDigError)
+    assert issubclass(VocabularyError, ValueError)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 4), (4, 0), (2, 2, 2)])
+def test_shapes_that_are_no_table(shape):
+    with pytest.raises(ValueError, match=r"weight must have shape \(V, D\)"):
+        Vocabulary(torch.zeros(shape))
+
+
+def test_integers_are_no_table():
+    with pytest.raises(TypeError, match="weight must be a floating-point tensor, got torch.int64"):
+        Vocabulary(torch.zeros(3, 2, dtype=torch.int64))
+
+
+def test_it_is_a_snapshot(rows):
+    vocabulary = Vocabulary(rows)
+    before, fingerprint = rows.clone(), vocabulary.fingerprint
+    rows += 1
+    assert torch.equal(vocabulary.rows, before)
+    assert Vocabulary(rows).fingerprint != fingerprint == Vocabulary(before).fingerprint
+
+
+def test_rows_outlive_the_vocabulary(rows):
+    kept = Vocabulary(rows).rows
+    gc.collect()
+    assert torch.equal(kept, rows)
+
+
+class Scaled(nn.Embedding):
+    def forward(self, ids):
+        return super().forward(ids) * 4
+
+
+def test_rows_are_what_the_layer_emits():
+    layer = Scaled(9, 3)
+    assert torch.equal(Vocabulary.from_layer(layer).rows, 4 * layer.weight.detach())
+
+
+@pytest.mark.filterwarnings("ignore:In order to make embedding layers more interpretable")
+def test_captums_wrapper_is_looked_through():
+    from captum.attr import configure_interpretable_embedding_layer, remove_interpretable_embedding_layer
+
+    model = nn.Sequential(nn.Embedding(9, 3))
+    plain = Vocabulary.from_layer(model[0]).fingerprint
+    wrapper = configure_interpretable_embedding_layer(model, "0")
+    assert Vocabulary.from_layer(wrapper).fingerprint == plain
+    remove_interpretable_embedding_layer(model, wrapper)
+
+
+def test_a_layer_that_is_no_table_is_refused():
+    with pytest.raises(TypeError, match=r"layer must be an embedding table.*got LayerNorm.*get_input_embeddings\(\)"):
+        Vocabulary.from_layer(nn.LayerNorm(3))
+
+
+def test_spacing_ignores_duplicates():
+    rows = torch.tensor([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]])
+    assert Vocabulary(rows).spacing == 1.0
