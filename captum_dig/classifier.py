@@ -89,13 +89,11 @@ class Classifier:
             calls += 1
             return embeddings if output.shape == embeddings.shape else output
 
-        # Hooks belong to the module, so a second thread would see this one's.
-        with self._lock:
-            handle = self.layer.register_forward_hook(answer)
-            try:
-                logits = self.logits(**inputs)
-            finally:
-                handle.remove()
+        handle = self.layer.register_forward_hook(answer)
+        try:
+            logits = self.logits(**inputs)
+        finally:
+            handle.remove()
         if calls != 1:
             raise ModelError(
                 f"model must call its input embeddings once for each text, got {calls} calls from {type(self.model).__name__}; "
@@ -130,16 +128,20 @@ class Classifier:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Switch dropout off for a while, and leave every module as it was."""
-        modes = [(module, module.training) for module in self.model.modules()]
-        self.model.eval()
-        try:
-            # Gradients do not exist in inference mode, which a caller may be in.
-            with torch.inference_mode(mode=False):
-                yield
-        finally:
-            for module, mode in modes:
-                module.training = mode
+        """Have the model to oneself, without dropout, and leave every module as it was.
+
+        Hooks and modes belong to the modules, so a second thread waits until this one has finished.
+        """
+        with self._lock:
+            modes = [(module, module.training) for module in self.model.modules()]
+            self.model.eval()
+            try:
+                # Gradients do not exist in inference mode, which a caller may be in.
+                with torch.inference_mode(mode=False):
+                    yield
+            finally:
+                for module, mode in modes:
+                    module.training = mode
 
     def max_tokens(self, tokenizer: "PreTrainedTokenizerBase") -> int | None:
         """How many tokens the model reads, special ones included; None if nothing limits it."""

@@ -5,7 +5,6 @@ behind `captum_dig.text`: no module imports it. PyTorch and Transformers are imp
 explain, so that ``--help`` and every typing error are answered at once.
 """
 
-import errno
 import io
 import json
 import logging
@@ -18,16 +17,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
-from typer import Argument, Context, Exit, Option, Typer, echo
+from typer import Argument, CallbackParam, Context, Exit, Option, Typer, echo
 from typer.core import TyperGroup
 
 from captum_dig import __version__
-from captum_dig.encoding import Overflow
+from captum_dig.encoding import OVERFLOWS
 from captum_dig.errors import CaptumDigError
 from captum_dig.results import TextAttribution
 from captum_dig.visualization import html_page, terminal_text, visible
@@ -36,31 +35,19 @@ if TYPE_CHECKING:
     from captum_dig.text import TextExplainer
 
 # Written out, because the modules that own these names import PyTorch; a test compares them.
-Strategy = Literal["greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line"]
-Method = Literal["gausslegendre", "riemann_left", "riemann_middle", "riemann_right", "riemann_trapezoid"]
-Candidates = Literal["words", "all"]
+STRATEGIES = ("greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line")
+METHODS = ("gausslegendre", "riemann_left", "riemann_middle", "riemann_right", "riemann_trapezoid")
+CANDIDATES = ("words", "all")
 
-_STYLES = {"error": "bold red", "warning": "bold yellow"}
 _DASH = Path("-")  # standard input or output
-_DEMO = "the demo model in captum-dig"
-
-_HELP = "Show which words drove a text classifier's decision, with Discretized Integrated Gradients."
-_FIRST_STEPS = """\
-Try it; nothing is downloaded:
-
-  captum-dig explain "A gorgeous, witty, seductive movie."
-
-All options:
-
-  captum-dig explain --help"""
-_EXPLAIN_HELP = r"""Show which words drove a text classifier's decision.
-
-Without --model, the text is read by a small English sentiment classifier that comes with captum-dig.
-Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output;
-blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than
-a few percent, raise --n-steps."""
-_EXAMPLES = """\
-Examples:
+_EXPLAIN_HELP = (
+    "Show which words drove a text classifier's decision.\n\n"
+    "Without --model, the text is read by a small English sentiment classifier that comes with captum-dig. "
+    r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output; "
+    r"blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than "
+    "a few percent, raise --n-steps."
+)
+_EXAMPLES = """Examples:
 
   captum-dig explain "A gorgeous, witty, seductive movie."
   captum-dig explain "Not bad." "Not good." --target POSITIVE
@@ -85,14 +72,16 @@ class _Commands(TyperGroup):
         try:
             sys.stdout.flush()
         except OSError:
-            _drop_output()
+            # Nobody reads it, or nothing more fits. Python would try once more at its end, and complain.
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(status)
 
 
 app = Typer(
     cls=_Commands,
-    help=_HELP,
-    epilog=_FIRST_STEPS,
+    help="Show which words drove a text classifier's decision, with Discretized Integrated Gradients.",
+    epilog='Try:\n\n  captum-dig explain "A gorgeous, witty, seductive movie."',
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
@@ -116,22 +105,35 @@ def _commands(
         echo(context.get_help(), nl=False)
 
 
+def _checked(meaning: str, names: Sequence[str] = ()) -> Any:
+    """Make an option that is one of the names, or a number of at least 1 where there are none."""
+    listed = ", ".join(names)
+
+    def check(parameter: CallbackParam, value: Any) -> Any:
+        if value not in names if names else value < 1:
+            requirement = f"one of {listed}" if names else "an integer of at least 1"
+            raise ValueError(f"{parameter.opts[0]} must be {requirement}, got {value!r}")
+        return value
+
+    return Option(help=f"{meaning}{': ' if names else ''}{listed}.", metavar="NAME" if names else "N", callback=check)
+
+
 @app.command(help=_EXPLAIN_HELP, epilog=_EXAMPLES)
 def explain(
-    text: Annotated[list[str] | None, Argument(help="Sentences, each in quotes.", metavar="[TEXT]...")] = None,
-    file: Annotated[Path | None, Option(help="Explain each line of a UTF-8 file too; - is standard input.")] = None,
-    model: Annotated[str | None, Option(help="A classifier's folder, or name on the hub.", show_default=_DEMO)] = None,
-    target: Annotated[str, Option(help="The label to explain; predicted is the likeliest.")] = "predicted",
-    baseline: Annotated[str, Option(help="What all words turn into: pad, mask, unk, or any token.")] = "pad",
-    strategy: Annotated[Strategy, Option(help="How the words on the way there are chosen.")] = "greedy",
-    candidates: Annotated[Candidates, Option(help="Choose readable words only, or all tokens.")] = "words",
-    n_anchors: Annotated[int, Option(min=1, help="How many words lie on the way.")] = 30,
-    n_neighbors: Annotated[int, Option(min=1, help="Among how many neighbours each is chosen.")] = 500,
-    n_steps: Annotated[int, Option(min=1, help="Gradients for each text: more add up better.")] = 50,
-    method: Annotated[Method, Option(help="How the gradients are summed.")] = "gausslegendre",
-    seed: Annotated[int | None, Option(help="Makes a random strategy repeatable.")] = None,
-    overflow: Annotated[Overflow, Option(help="What to do with texts the model cannot hold.")] = "truncate",
-    html: Annotated[Path | None, Option("--html", help="Write an HTML page.")] = None,
+    text: Annotated[list[str] | None, Argument(help="Sentences, each in quotes.", metavar="TEXT")] = None,
+    file: Annotated[Path | None, Option(help="Explain each line of this file; - is standard input.")] = None,
+    model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
+    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
+    strategy: Annotated[str, _checked("How words on the way are chosen", STRATEGIES)] = "greedy",
+    candidates: Annotated[str, _checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, _checked("How many words lie on the way")] = 30,
+    n_neighbors: Annotated[int, _checked("Among how many neighbours each is chosen")] = 500,
+    n_steps: Annotated[int, _checked("How many gradients are taken for each text")] = 50,
+    method: Annotated[str, _checked("How they are summed", METHODS)] = "gausslegendre",
+    seed: Annotated[int | None, Option(help="Repeats a random strategy.", metavar="N")] = None,
+    overflow: Annotated[str, _checked("For texts too long for the model", OVERFLOWS)] = "truncate",
+    html: Annotated[Path | None, Option("--html", help="Write an HTML page.", metavar="FILE")] = None,
     json_path: Annotated[Path | None, Option("--json", help="Write JSON; - is standard output.")] = None,
 ) -> None:
     """Explain texts: show what is found, and write it, whatever ends the work.
@@ -177,7 +179,8 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def _say(kind: str, message: str, console: Console | None = None) -> None:
-    line = Text.assemble((f"{kind}: ", _STYLES[kind]), " ".join(visible(message).split()))
+    style = "bold red" if kind == "error" else "bold yellow"
+    line = Text.assemble((f"{kind}: ", style), " ".join(visible(message).split()))
     (console or _console(stderr=True)).print(line, soft_wrap=True)
 
 
@@ -185,17 +188,12 @@ def _one_line(error: Exception) -> str | None:
     """Say what the user did wrong; None where we did, which deserves a traceback."""
     if hasattr(error, "format_message"):  # Typer's own: an unknown option, a number that is none
         context = getattr(error, "ctx", None)
-        return f"{error.format_message()} See: {context.command_path if context else 'captum-dig'} --help"
+        command = context.command_path if context else "captum-dig"
+        return f"{error.format_message().rstrip('.')}; see {command} --help"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     bad_input = isinstance(error, (CaptumDigError, ValueError, TypeError, OSError))
     return str(error) or type(error).__name__ if bad_input else None
-
-
-def _drop_output() -> None:
-    """Send what is still printed nowhere: Python would try to print it at its end, and complain."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -238,7 +236,7 @@ def _read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
 
 
 def _check_outputs(outputs: dict[str, Path], file: Path | None) -> None:
-    """Find out whether all outputs can be written, without changing anything."""
+    """Find out whether every output can be written, without changing anything."""
     taken = {} if file is None or file == _DASH else {file.resolve(): "--file"}
     for option, path in outputs.items():
         place = path if path == _DASH else path.resolve()
@@ -249,42 +247,11 @@ def _check_outputs(outputs: dict[str, Path], file: Path | None) -> None:
             raise ValueError(f"{option} must be a file, got the folder {str(path)!r}; name a file in it")
         if not path.parent.is_dir():
             raise ValueError(f"{option} must be in a folder that exists, got {str(path)!r}; create the folder first")
-        try:
-            _try_output(path)
-        except OSError as error:
-            raise ValueError(_not_writable(option, path, error)) from error
-
-
-def _try_output(path: Path) -> None:
-    if path == _DASH:
-        return
-    if _is_device(path):
-        # Opening a pipe would wait for its reader.
-        if not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return
-    if path.exists():
-        path.open("ab").close()
-    part = _part(path)
-    part.open("xb").close()
-    part.unlink()
-
-
-def _not_writable(option: str, path: Path, error: OSError) -> str:
-    return f"{option} must be a file that can be written, got {str(path)!r}: {error.strerror}"
-
-
-def _is_device(path: Path) -> bool:
-    return path.exists() and not path.is_file()
-
-
-def _part(path: Path) -> Path:
-    # Beside the file itself, also where a link leads to it: a file is replaced in one step only within a file system.
-    return path.resolve().with_name(f".captum-dig-{secrets.token_hex(8)}.part")
+        _write(option, path, None)
 
 
 def _write_all(outputs: dict[str, Path], results: Sequence[TextAttribution]) -> bool:
-    """Write what was found to every output that can be written, and say which cannot; True if all can."""
+    """Write what was found to every output that takes it, and say which does not; True if all do."""
     complete = True
     for option, path in outputs.items():
         if option == "--html":
@@ -294,30 +261,39 @@ def _write_all(outputs: dict[str, Path], results: Sequence[TextAttribution]) -> 
             content = json.dumps(found, allow_nan=False, ensure_ascii=False, indent=2) + "\n"
         try:
             # Half a character, which UTF-8 cannot hold, becomes the escape that JSON has for it.
-            _write(path, content.encode("utf-8", "backslashreplace"))
-        except BrokenPipeError:
-            _drop_output()
-        except OSError as error:
-            _say("error", _not_writable(option, path, error))
+            _write(option, path, content.encode("utf-8", "backslashreplace"))
+        except ValueError as error:
             complete = False
+            _say("error", str(error))
     return complete
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file so that it is always either the old one or the new one, whole."""
-    if path == _DASH:
-        echo(data, nl=False)
-    elif _is_device(path):
-        path.write_bytes(data)
-    else:
-        part = _part(path)
-        try:
-            part.write_bytes(data)
+def _write(option: str, path: Path, data: bytes | None) -> None:
+    """Write a file so that it is always either the old one or the new one, whole; None only tries."""
+    # Beside the file itself, also where a link leads to it: only there is replacing it one step.
+    part = path.resolve().with_name(f".captum-dig-{secrets.token_hex(8)}.part")
+    stays = path == _DASH or (path.exists() and not path.is_file())  # a pipe or a device cannot be replaced
+    try:
+        if not stays:
+            part.write_bytes(data or b"")
             if path.exists():
+                path.open("ab").close()  # the folder may be writable where the file is not
                 shutil.copymode(path, part)
+        if data is None:
+            return
+        if path == _DASH:
+            echo(data, nl=False)
+        elif stays:
+            path.write_bytes(data)
+        else:
             part.replace(path.resolve())
-        finally:
-            part.unlink(missing_ok=True)
+    except BrokenPipeError:
+        return  # the reader has seen enough
+    except OSError as error:
+        problem = f"{option} must be a file that can be written, got {str(path)!r}: {error.strerror}"
+        raise ValueError(problem) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _load(model: str | None, **options: Any) -> "TextExplainer":
@@ -345,14 +321,9 @@ def _start(explainer: "TextExplainer", texts: Sequence[str], target: str, **rule
 
 def _bar(console: Console, texts: Sequence[str], *, shown: bool) -> Progress:
     columns = (TextColumn("Explaining"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(
-        *columns,
-        console=console if shown else Console(quiet=True),
-        auto_refresh=shown,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
+    console = console if shown else Console(quiet=True)
+    aside: Any = {"redirect_stdout": False, "redirect_stderr": False}
+    bar = Progress(*columns, console=console, auto_refresh=shown, transient=True, **aside)
     # In characters, because the windows of one text are several results.
     bar.add_task("", total=sum(map(len, texts)))
     return bar

@@ -102,8 +102,7 @@ class TextEncoder:
         return [self._truncate(text)]
 
     def _truncate(self, text: str) -> Encoding:
-        cut = self._encode(text, truncation=True, max_length=self.max_tokens)
-        return cut
+        return self._encode(text, truncation=True, max_length=self.max_tokens)
 
     def _encode(self, text: str, **limits: Any) -> Encoding:
         # verbose=False: the tokenizer's own warning about long texts names neither the text nor a remedy.
@@ -124,11 +123,12 @@ class TextEncoder:
         offsets = tuple((0, 0) if mark else (a, b) for mark, (a, b) in zip(special, first.offsets, strict=True))
         words, word_offsets = group_words(text, offsets, special, first.word_ids)
         truncated = sum(len(rest.ids) - sum(rest.special_tokens_mask) for rest in first.overflowing)
-        names = set(self._tokenizer.model_input_names) & {"input_ids", "attention_mask", "token_type_ids"}
-        columns = {"input_ids": ids, "attention_mask": list(first.attention_mask), "token_type_ids": list(first.type_ids)}
+        inputs = {"input_ids": ids, "attention_mask": list(first.attention_mask)}
+        if "token_type_ids" in self._tokenizer.model_input_names:
+            inputs["token_type_ids"] = list(first.type_ids)
         return Encoding(
             text=text,
-            inputs={name: columns[name] for name in columns if name in names | {"input_ids", "attention_mask"}},
+            inputs=inputs,
             tokens=tuple(first.tokens),
             offsets=offsets,
             special=special,
@@ -139,7 +139,7 @@ class TextEncoder:
 
     def _windows(self, whole: Encoding) -> list[Span]:
         """Slices of the text that fit the model, cut between words where a word is not longer than a window itself."""
-        room = (self.max_tokens or 0) - sum(self._tokenizer.num_special_tokens_to_add() for _ in (0,))
+        room = (self.max_tokens or 0) - self._tokenizer.num_special_tokens_to_add()
         content = [i for i, mark in enumerate(whole.special) if not mark]
         starts = {word[0] for word in whole.words}
         slices, first = [], 0
@@ -160,8 +160,8 @@ def group_words(
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[Span, ...]]:
     """Group the tokens of a text into words, so that every token that is not special belongs to exactly one.
 
-    Tokens stay together where the tokenizer's pre-tokenizer kept them together, where they share characters (the bytes of an emoji), and
-    where one covers no character at all (it joins a neighbour).
+    Tokens stay together where the tokenizer's pre-tokenizer kept them together and where they share characters (the bytes of an emoji).
+    Tokens of white space join the word that follows.
 
     Args:
         text: The text.
@@ -178,30 +178,31 @@ def group_words(
     """
     groups: list[list[int]] = []
     spans: list[Span] = []
-    numbers: list[int | None] = []
+    number: int | None = None
     for i, (span, mark) in enumerate(zip(offsets, special, strict=True)):
         if mark:
             continue
         start, end = _strip(text, span)
-        joins = bool(groups) and (
-            start == end
-            or spans[-1][0] == spans[-1][1]
-            or start < spans[-1][1]
-            or (word_ids[i] is not None and word_ids[i] == numbers[-1])
-        )
-        if not joins:
+        blank = bool(spans) and spans[-1][0] == spans[-1][1]
+        same_word = word_ids[i] is not None and word_ids[i] == number
+        number = word_ids[i]
+        if not groups or not (blank or same_word or start < spans[-1][1]):
             groups.append([i])
             spans.append((start, end))
-            numbers.append(word_ids[i])
             continue
         groups[-1].append(i)
-        numbers[-1] = word_ids[i]
-        if start < end:
-            known = spans[-1]
-            spans[-1] = (start, end) if known[0] == known[1] else (min(known[0], start), max(known[1], end))
-    if spans and spans[0][0] == spans[0][1]:
-        # Not one token covers a visible character: the whole text is the word, if there is any.
-        return ((tuple(groups[0]),), ((0, len(text)),)) if text else ((), ())
+        if blank:
+            spans[-1] = (start, end)
+        elif start < end:
+            spans[-1] = (min(spans[-1][0], start), max(spans[-1][1], end))
+    if spans and spans[-1][0] == spans[-1][1]:
+        # White space at the end has no word after it to join. With no word before it either, the text is the word.
+        trailing = groups.pop()
+        spans.pop()
+        if groups:
+            groups[-1].extend(trailing)
+        elif text:
+            groups, spans = [trailing], [(0, len(text))]
     return tuple(map(tuple, groups)), tuple(spans)
 
 

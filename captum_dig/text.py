@@ -128,9 +128,10 @@ class TextExplainer:
         Raises:
             ModelError: If the pipeline has no tokenizer or does not classify texts.
         """
-        task = getattr(pipeline, "task", None)
-        if task not in ("text-classification", "sentiment-analysis"):
-            raise ModelError(f"pipeline must be a 'text-classification' pipeline, got {task or type(pipeline).__name__!r}")
+        from transformers import TextClassificationPipeline
+
+        if not isinstance(pipeline, TextClassificationPipeline):
+            raise ModelError(f"pipeline must be a TextClassificationPipeline, got {type(pipeline).__name__}")
         model: Any = pipeline.model
         tokenizer: Any = pipeline.tokenizer
         return cls(model, tokenizer, **options)

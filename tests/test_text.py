@@ -1,0 +1,269 @@
+import json
+import threading
+import warnings
+
+import pytest
+import torch
+from captum.attr import LayerIntegratedGradients
+from tests.models import tiny_classifier, tiny_tokenizer
+from transformers import DistilBertConfig, DistilBertForMaskedLM, DistilBertForTokenClassification, DistilBertModel, TextClassificationPipeline
+
+from captum_dig import ModelError, TextAttribution, TextExplainer, VocabularyError
+
+TEXT = "a gorgeous, witty movie"
+TEXTS = [TEXT, "dull", "the acting was not so bad but the story is awful and slow", "no!", "hello world ☃ qqq"]
+
+
+def make(model, tokenizer, **options):
+    return TextExplainer(model, tokenizer, **{"n_anchors": 4, "n_neighbors": 12, **options})
+
+
+@pytest.fixture(scope="module")
+def explainer(classifier, tokenizer):
+    return make(classifier, tokenizer)
+
+
+def test_scores_add_up_to_the_difference(explainer, classifier, tokenizer):
+    result = explainer.explain(TEXT, n_steps=100)
+    inputs = tokenizer(TEXT, return_tensors="pt")
+    with torch.no_grad():
+        logits = classifier(**inputs).logits[0]
+    assert result.input_value == pytest.approx(float(logits.max()), abs=1e-5)
+    assert result.predicted_label == ["NEGATIVE", "POSITIVE"][int(logits.argmax())] == result.target_label
+    assert result.predicted_probability == pytest.approx(float(logits.softmax(0).max()), abs=1e-5)
+    assert result.delta == pytest.approx(sum(result.token_scores) - result.input_value + result.baseline_value)
+    assert result.delta_percent < 5
+    assert sum(result.word_scores) == pytest.approx(sum(result.token_scores), abs=1e-6)
+
+
+def test_special_tokens_score_exactly_zero_and_keep_their_place(explainer):
+    result = explainer.explain(TEXT)
+    assert result.tokens[0] == "[CLS]"
+    assert [s for s, mark in zip(result.token_scores, result.special, strict=True) if mark] == [0.0, 0.0]
+    assert result.anchors[0] == ()
+    assert len(result.anchors[1]) == 4
+    assert result.words == ("a", "gorgeous", ",", "witty", "movie")
+
+
+def test_the_straight_line_is_captum(explainer, classifier, tokenizer):
+    result = explainer.explain(TEXT, target=1, strategy="straight_line", method="riemann_middle", n_steps=20)
+    inputs = tokenizer(TEXT, return_tensors="pt")
+    baseline = inputs.input_ids.clone()
+    baseline[:, 1:-1] = tokenizer.pad_token_id
+    lig = LayerIntegratedGradients(lambda ids, mask: classifier(ids, mask).logits, classifier.get_input_embeddings())
+    expected = lig.attribute(inputs.input_ids, baseline, 1, inputs.attention_mask, 20, "riemann_middle").sum(dim=-1)[0]
+    torch.testing.assert_close(torch.tensor(result.token_scores), expected, rtol=0, atol=1e-5)
+    assert result.settings.strategy == "straight_line"
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line"])
+def test_a_batch_is_its_texts(classifier, tokenizer, strategy):
+    explainer = make(classifier, tokenizer, strategy=strategy, seed=3)
+    together = explainer.explain(TEXTS, [0, 1, "positive", "NEGATIVE", "predicted"])
+    alone = [explainer.explain(t, w) for t, w in zip(TEXTS, [0, 1, 1, 0, "predicted"], strict=True)]
+    for one, other in zip(together, alone, strict=True):
+        assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
+        assert one.anchors == other.anchors
+        assert one.target == other.target
+    small = explainer.explain(TEXTS, [0, 1, 1, 0, "predicted"], batch_size=2, internal_batch_size=7)
+    for one, other in zip(small, alone, strict=True):
+        assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
+
+
+def test_one_moving_word_gets_the_difference(explainer):
+    # DistilBERT's head has a ReLU, at whose kinks every rule converges slowly.
+    result = explainer.explain("gorgeous", n_steps=200)
+    assert result.word_scores[0] == pytest.approx(result.input_value - result.baseline_value, rel=0.005)
+
+
+def test_a_text_of_special_tokens_alone(explainer):
+    result = explainer.explain("")
+    assert result.tokens == ("[CLS]", "[SEP]")
+    assert result.token_scores == (0.0, 0.0)
+    assert result.words == ()
+    assert result.delta_percent == 0
+    assert TextAttribution.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False))) == result
+    assert "<html" in result.to_html()
+
+
+def test_a_text_that_is_the_baseline(explainer):
+    result = explainer.explain("movie movie", baseline="movie")
+    assert result.token_scores == (0.0,) * 4
+    assert result.delta == 0
+
+
+def test_emoji_and_accents_have_their_offsets(explainer):
+    text = "A café 🤗 movie"
+    result = explainer.explain(text)
+    assert result.words == ("A", "café", "🤗", "movie")
+    assert result.text == text
+
+
+def test_long_texts(explainer):
+    long = " ".join(["gorgeous movie"] * 40)
+    with pytest.warns(UserWarning, match="text 2 of 2 has 82 tokens, 50 more than the 32 that the model reads"):
+        results = explainer.explain(["dull", long])
+    assert results[1].truncated == 50
+    windows = explainer.explain(long, overflow="windows")
+    assert "".join(w.text for w in windows) == long
+    assert not any(w.truncated for w in windows)
+    with pytest.raises(ValueError, match="the text has 82 tokens"):
+        explainer.explain(long, overflow="error")
+
+
+@pytest.mark.parametrize("baseline", ["pad", "mask", "unk", "sep", "dull", 11])
+def test_baselines(explainer, baseline):
+    result = explainer.explain(TEXT, baseline=baseline)
+    assert result.settings.baseline in ("[PAD]", "[MASK]", "[UNK]", "[SEP]", "dull", explainer.explain(TEXT, baseline=11).settings.baseline)
+    assert result.delta_percent < 20
+
+
+def test_anchors_are_words_by_default_and_any_row_if_asked(classifier, tokenizer):
+    def kinds(**options):
+        anchors = [a for row in make(classifier, tokenizer, n_anchors=8, **options).explain(TEXT).anchors for a in row]
+        return [a for a in anchors if not a.isalpha() and a != "[PAD]"]
+
+    assert kinds() == []
+    assert kinds(candidates="all") != []
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_dtypes(tokenizer, dtype):
+    result = make(tiny_classifier(len(tokenizer), dtype=dtype), tokenizer).explain(TEXT)
+    assert all(map(lambda s: s == s, result.token_scores))  # noqa: C417, PLR0124 - NaN is not itself
+    assert result.delta_percent < 30
+
+
+def test_the_model_is_left_as_it_was(tokenizer):
+    model = tiny_classifier(len(tokenizer)).train()
+    model.distilbert.transformer.layer[0].eval()
+    before = [m.training for m in model.modules()]
+    explainer = make(model, tokenizer)
+    first = explainer.explain(TEXT)
+    assert [m.training for m in model.modules()] == before
+    assert not model.get_input_embeddings()._forward_hooks
+    assert all(p.grad is None for p in model.parameters())
+    # Dropout was off, or two runs would differ.
+    assert explainer.explain(TEXT) == first
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_inside_modes_without_gradients(explainer, mode):
+    expected = explainer.explain(TEXT)
+    with mode():
+        assert explainer.explain(TEXT).token_scores == pytest.approx(expected.token_scores, abs=1e-6)
+
+
+def test_threads_agree(classifier, tokenizer):
+    explainer = make(classifier, tokenizer)
+    expected = [make(classifier, tokenizer).explain(t) for t in TEXTS]
+    results = {}
+
+    def work(number):
+        results[number] = [explainer.explain(t) for t in TEXTS]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [results[i] for i in range(3)] == [expected] * 3
+
+
+def test_from_a_folder_and_from_a_pipeline(tmp_path, classifier, tokenizer):
+    classifier.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    options = {"n_anchors": 4, "n_neighbors": 12}
+    expected = make(classifier, tokenizer).explain(TEXT)
+    folder = TextExplainer.from_pretrained(tmp_path, **options).explain(TEXT)
+    assert folder.settings.model == str(tmp_path)
+    pipeline = TextExplainer.from_pipeline(TextClassificationPipeline(model=classifier, tokenizer=tokenizer), **options).explain(TEXT)
+    for result in (folder, pipeline):
+        assert result.token_scores == pytest.approx(expected.token_scores, abs=1e-6)
+    with pytest.raises(ModelError, match="pipeline must be a TextClassificationPipeline, got str"):
+        TextExplainer.from_pipeline("sentiment-analysis")
+
+
+def test_one_text_or_many(explainer):
+    assert isinstance(explainer.explain(TEXT), TextAttribution)
+    assert explainer.explain([TEXT]) == [explainer.explain(TEXT)]
+    assert explainer.explain([]) == []
+    assert next(explainer.explain_each(iter(TEXTS))).text == TEXT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"target": "GOOD"}, ValueError, "target must be 'predicted', one of 'NEGATIVE', 'POSITIVE', or an index below 2, got 'GOOD'"),
+        ({"target": 2}, ValueError, "target must be .* got 2"),
+        ({"target": [0, 1]}, ValueError, "target must be one class, or one for each of the 1 texts, got 2"),
+        ({"baseline": "padd"}, ValueError, "baseline must be one of 'pad', 'mask', 'unk', 'sep', 'cls', a token of the vocabulary or its id, got 'padd'"),
+        ({"baseline": -1}, ValueError, "baseline must be an id from 0 to .* got -1"),
+        ({"strategy": "gready"}, ValueError, "strategy must be one of 'greedy', .*'straight_line', got 'gready'"),
+        ({"method": "simpson"}, ValueError, "method must be one of 'gausslegendre'.*got 'simpson'"),
+        ({"n_steps": 0}, ValueError, "n_steps must be an integer of at least 1, got 0"),
+        ({"batch_size": 0}, ValueError, "batch_size must be an integer of at least 1, got 0"),
+        ({"internal_batch_size": True}, ValueError, "internal_batch_size must be an integer of at least 1, got True"),
+        ({"overflow": "cut"}, ValueError, "overflow must be one of 'truncate', 'windows', 'error', got 'cut'"),
+        ({"texts": [TEXT, 3]}, TypeError, "texts must be strings, got int in place 1"),
+    ],
+)
+def test_wrong_arguments(explainer, arguments, error, message):
+    with pytest.raises(error, match=message):
+        explainer.explain(**{"texts": TEXT, **arguments})
+
+
+def test_arguments_are_checked_before_the_first_text(explainer):
+    with pytest.raises(ValueError, match="baseline must be"):
+        explainer.explain_each(TEXTS, baseline="padd")
+
+
+def test_embeddings_that_are_not_finite(tokenizer):
+    model = tiny_classifier(len(tokenizer))
+    model.get_input_embeddings().weight.data[5] = torch.nan
+    with pytest.raises(VocabularyError, match="weight must be finite, got NaN or infinity in row 5"):
+        make(model, tokenizer)
+
+
+def test_other_weights_that_are_not_finite(tokenizer):
+    model = tiny_classifier(len(tokenizer))
+    model.classifier.weight.data[0] = torch.nan
+    with pytest.raises(ModelError, match="the output of .* must be finite, got NaN or infinity; check its weights"):
+        make(model, tokenizer).explain(TEXT)
+
+
+def test_models_that_classify_no_texts(tmp_path, tokenizer):
+    config = DistilBertConfig(vocab_size=len(tokenizer), dim=16, hidden_dim=16, n_layers=1, n_heads=2)
+    with pytest.raises(ModelError, match=r"model must give logits of shape \(B, 2\), got \(1, 7, 2\)"):
+        make(DistilBertForTokenClassification(config).eval(), tokenizer).explain(TEXT)
+    with pytest.raises(ModelError, match="model must be a Hugging Face model, got str"):
+        make("model", tokenizer)
+    for kind in (DistilBertModel, DistilBertForMaskedLM):
+        kind(config).save_pretrained(tmp_path)
+        tokenizer.save_pretrained(tmp_path)
+        with pytest.raises(ModelError, match=r"model must be a fine-tuned sequence classifier, got .* without weights for classifier"):
+            TextExplainer.from_pretrained(tmp_path)
+
+
+def test_folders_that_hold_no_model(tmp_path):
+    with pytest.raises(ModelError, match="got '.*nowhere': there is no such folder"):
+        TextExplainer.from_pretrained(tmp_path / "nowhere")
+    with pytest.raises(ModelError, match="the folder holds no config.json"):
+        TextExplainer.from_pretrained(tmp_path)
+
+
+def test_the_demo():
+    explainer = TextExplainer.demo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good, bad = explainer.explain(["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."])
+    assert (good.predicted_label, bad.predicted_label) == ("POSITIVE", "NEGATIVE")
+    assert max(good.delta_percent, bad.delta_percent) < 5
+    assert good.settings.model == "demo"
+    best = max(zip(good.word_scores, good.words, strict=True))[1]
+    assert best in ("gorgeous", "witty", "seductive")
+
+
+def test_tokenizers_know_their_limit(classifier):
+    assert make(classifier, tiny_tokenizer(max_length=10))._encoder.max_tokens == 10
+    assert make(classifier, tiny_tokenizer(max_length=10**30))._encoder.max_tokens == 32
