@@ -39,6 +39,7 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
+from torch.nn import functional
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -56,6 +57,18 @@ SPLITS = ("train", "dev", "test")
 ACCENTED = re.compile(r"[^\x00-\x7f]")
 NOISE = re.compile(r"\b[lr]rb\b|&#?\w+\s?;")
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')]*\s+(?=[\"'(A-Z])")
+
+PROBES = (
+    "A gorgeous, witty, seductive movie.",
+    "The plot is dull and the acting is terrible.",
+    "good",
+    "not good at all",
+    "not bad at all",
+    "",
+    "[PAD] [PAD] [PAD] [PAD] [PAD] [PAD]",
+    "[MASK] [MASK] [MASK] [MASK] [MASK] [MASK]",
+)
+PROBE_WORDS = ("gorgeous", "dull", "movie", "actor", "france")
 
 TINY_SENTENCES = (
     ("a warm , funny and moving film", 1),
@@ -168,6 +181,7 @@ class HeldOut:
         min_contained: int = 20,
         min_shared: int = 40,
     ) -> None:
+        """Index every spelling of the held-out sentences."""
         self.keys = frozenset().union(*map(keys_of, texts)) - {""}
         self.min_containing, self.min_contained = min_containing, min_contained
         self.min_shared = min_shared
@@ -196,11 +210,8 @@ class HeldOut:
         return None
 
     def _contains_held_out(self, key: str) -> bool:
-        return any(
-            held_out in key
-            for start in windows(key, self.min_containing)
-            for held_out in self._starts.get(start, ())
-        )
+        starts = self._starts.keys() & set(windows(key, self.min_containing))
+        return any(held_out in key for start in starts for held_out in self._starts[start])
 
 
 def windows(text: str, size: int) -> Iterator[str]:
@@ -297,7 +308,10 @@ def sample(items: list[str], count: int, rng: random.Random) -> list[str]:
 
 
 def training_texts(
-    data: Data, held_out: HeldOut, recipe: Recipe, rng: random.Random
+    data: Data,
+    held_out: HeldOut,
+    recipe: Recipe,
+    rng: random.Random,
 ) -> tuple[list[str], dict[str, Any]]:
     """Return every text to learn from, and the counts for the report."""
     dropped: dict[str, Counter[str]] = {"sentences": Counter(), "reviews": Counter()}
@@ -330,7 +344,10 @@ def word_tokens(texts: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> dic
 
 
 def gapped_example(
-    words: Sequence[str], tokens: dict[str, list[int]], fillers: Sequence[int], rng: random.Random
+    words: Sequence[str],
+    tokens: dict[str, list[int]],
+    fillers: Sequence[int],
+    rng: random.Random,
 ) -> tuple[list[str], Example]:
     """Leave out random words for the teacher and fill their places for the student.
 
@@ -343,11 +360,9 @@ def gapped_example(
     rate, filler = rng.random(), rng.choice(fillers)
     gaps = [rng.random() < rate for _ in words]
     left = [word for word, gap in zip(words, gaps, strict=True) if not gap]
-    student = [
-        filler if gap else token
-        for word, gap in zip(words, gaps, strict=True)
-        for token in tokens[word]
-    ]
+    student: list[int] = []
+    for word, gap in zip(words, gaps, strict=True):
+        student += [filler] * len(tokens[word]) if gap else tokens[word]
     return left, Example([i for word in left for i in tokens[word]], student)
 
 
@@ -402,15 +417,18 @@ def tiny_teacher() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 def principal_map(table: Tensor, width: int) -> Tensor:
     """Return the (D, width) projection onto the directions of largest variance of the rows."""
     centred = table - table.mean(0)
-    _, vectors = torch.linalg.eigh(centred.T @ centred)
+    vectors: Tensor = torch.linalg.eigh(centred.T @ centred).eigenvectors
     return vectors.flip(1)[:, :width]
 
 
 def build_student(
-    teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, recipe: Recipe
+    teacher: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    recipe: Recipe,
 ) -> DistilBertForSequenceClassification:
     """Build the student; its embeddings are the teacher's, projected to fewer dimensions."""
-    table = teacher.get_input_embeddings().weight.detach()
+    weights = teacher.base_model.state_dict()
+    table = weights["embeddings.word_embeddings.weight"]
     config = DistilBertConfig(
         vocab_size=len(table),
         max_position_embeddings=recipe.positions,
@@ -430,7 +448,7 @@ def build_student(
     embeddings = student.distilbert.embeddings
     with torch.no_grad():
         embeddings.word_embeddings.weight.copy_((table - table.mean(0)) @ projection)
-        positions = teacher.base_model.embeddings.position_embeddings.weight[: recipe.positions]
+        positions = weights["embeddings.position_embeddings.weight"][: recipe.positions]
         embeddings.position_embeddings.weight.copy_((positions - positions.mean(0)) @ projection)
     return student
 
@@ -464,12 +482,43 @@ def logits_of(
 
 
 def accuracy(
-    model: PreTrainedModel, rows: Sequence[Labelled], tokenizer: PreTrainedTokenizerBase
+    model: PreTrainedModel,
+    rows: Sequence[Labelled],
+    tokenizer: PreTrainedTokenizerBase,
 ) -> float:
     """Return the share of sentences whose larger logit is the label's."""
     ids = tokenizer([row.text for row in rows], add_special_tokens=False).input_ids
     found = logits_of(model.eval(), ids, tokenizer).argmax(1)
     return float((found == torch.tensor([row.label for row in rows])).float().mean())
+
+
+def positive_probabilities(
+    model: PreTrainedModel,
+    texts: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+) -> dict[str, float]:
+    """Return the probability of POSITIVE for each text."""
+    ids = tokenizer(list(texts), add_special_tokens=False).input_ids
+    chances = logits_of(model, ids, tokenizer).softmax(1)[:, 1].tolist()
+    return {text: round(chance, 3) for text, chance in zip(texts, chances, strict=True)}
+
+
+def nearest_words(
+    model: PreTrainedModel,
+    words: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    count: int = 8,
+) -> dict[str, list[str]]:
+    """Return the tokens whose rows of the embedding table are nearest to each known word's."""
+    table = model.base_model.state_dict()["embeddings.word_embeddings.weight"]
+    vocab = tokenizer.get_vocab()
+    names = {i: token for token, i in vocab.items()}
+    found = {}
+    for word in filter(vocab.__contains__, words):
+        distances = torch.cdist(table[vocab[word]][None], table)[0]
+        nearest = distances.topk(count + 1, largest=False).indices[1:]
+        found[word] = [names[i] for i in nearest.tolist()]
+    return found
 
 
 def bucketed(lengths: Sequence[int], batch_size: int, rng: random.Random) -> list[list[int]]:
@@ -486,7 +535,8 @@ def bucketed(lengths: Sequence[int], batch_size: int, rng: random.Random) -> lis
 
 
 def make_optimizer(
-    student: DistilBertForSequenceClassification, recipe: Recipe
+    student: DistilBertForSequenceClassification,
+    recipe: Recipe,
 ) -> torch.optim.Optimizer:
     """Decay the matrices only; decay would pull rarely seen word vectors to the origin."""
     tables = list(student.distilbert.embeddings.parameters())
@@ -515,6 +565,7 @@ def train(
     dev: Sequence[Labelled],
     tokenizer: PreTrainedTokenizerBase,
     recipe: Recipe,
+    *,
     epochs: int,
     bfloat16: bool,
     rng: random.Random,
@@ -528,7 +579,8 @@ def train(
     optimizer = make_optimizer(student, recipe)
     steps = epochs * math.ceil(len(examples) / recipe.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: rate_at(step, steps, recipe.warmup)
+        optimizer,
+        lambda step: rate_at(step, steps, recipe.warmup),
     )
     scores: list[float] = []
     best: dict[str, Tensor] = {}
@@ -539,7 +591,7 @@ def train(
             inputs = collate([examples[i].student for i in batch], tokenizer)
             with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
                 logits = student(**inputs).logits
-            loss = torch.nn.functional.mse_loss(logits.float(), targets[batch])
+            loss = functional.mse_loss(logits.float(), targets[batch])
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(student.parameters(), 1.0)
@@ -548,7 +600,8 @@ def train(
             total += float(loss.detach()) * len(batch)
         scores.append(accuracy(student, dev, tokenizer))
         seconds = time.perf_counter() - started
-        log(f"epoch {epoch + 1}: loss {total / len(examples):.4f}, dev {scores[-1]:.4f}, {seconds:.0f} s")
+        loss_seen = total / len(examples)
+        log(f"epoch {epoch + 1}: loss {loss_seen:.4f}, dev {scores[-1]:.4f}, {seconds:.0f} s")
         if scores[-1] == max(scores):
             best = {name: value.clone() for name, value in student.state_dict().items()}
     student.load_state_dict(best)
@@ -564,11 +617,15 @@ def log(message: str) -> None:
 
 
 def save(
-    student: DistilBertForSequenceClassification, tokenizer: PreTrainedTokenizerBase, out: Path
+    student: DistilBertForSequenceClassification,
+    tokenizer: PreTrainedTokenizerBase,
+    out: Path,
 ) -> dict[str, int]:
     """Write half-precision weights and the tokenizer; return the size of each file."""
     student.half().save_pretrained(out)
     tokenizer.save_pretrained(out)
+    # The safetensors writer makes the file private; in a wheel everyone must be able to read it.
+    (out / "model.safetensors").chmod(0o644)
     return {path.name: path.stat().st_size for path in sorted(out.iterdir()) if path.is_file()}
 
 
@@ -590,11 +647,20 @@ def run(arguments: argparse.Namespace, out: Path) -> dict[str, Any]:
         "dev": accuracy(teacher, data.dev, tokenizer),
         "test": accuracy(teacher, data.test, tokenizer),
     }
-    # Rounding the targets to bfloat16 costs nothing and makes the largest step several times faster.
-    targets = logits_of(teacher.bfloat16(), [e.teacher for e in examples], tokenizer)
+    if arguments.precision == "bfloat16":
+        teacher = teacher.bfloat16()
+    targets = logits_of(teacher, [example.teacher for example in examples], tokenizer)
     log(f"teacher logits after {time.perf_counter() - started:.0f} s")
     scores = train(
-        student, examples, targets, data.dev, tokenizer, recipe, arguments.epochs, rng
+        student,
+        examples,
+        targets,
+        data.dev,
+        tokenizer,
+        recipe,
+        epochs=arguments.epochs,
+        bfloat16=arguments.precision == "bfloat16",
+        rng=rng,
     )
     sizes = save(student, tokenizer, out)
     saved = AutoModelForSequenceClassification.from_pretrained(out, dtype=torch.float32)
@@ -605,6 +671,8 @@ def run(arguments: argparse.Namespace, out: Path) -> dict[str, Any]:
             "test": accuracy(saved, data.test, tokenizer),
         },
         "dev_by_epoch": scores,
+        "probability_of_positive": positive_probabilities(saved, PROBES, tokenizer),
+        "nearest_words": nearest_words(saved, PROBE_WORDS, tokenizer),
         "teacher_accuracy": teacher_scores,
         "held_out": {"dev": len(data.dev), "test": len(data.test)},
         "texts": {**counts, "examples": len(examples)},
@@ -632,6 +700,12 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--precision",
+        choices=("bfloat16", "float32"),
+        default="bfloat16",
+        help="of the teacher and of the training steps (bfloat16 is the faster on recent CPUs)",
+    )
     parser.add_argument("--tiny", action="store_true", help="a pass of seconds, for CI")
     arguments = parser.parse_args(argv)
     if not arguments.tiny and not (arguments.teacher and arguments.data_dir and arguments.out):

@@ -1,8 +1,11 @@
 """The only file that touches Captum's private helpers.
 
-Captum keeps the functions that every attribution class shares under underscored names. They are imported here once, so that a
-change in Captum is met in one place; the rest of the package imports them from this module under plain names.
+Captum keeps the functions that every attribution class shares under underscored names. They are imported here once, so
+that a change in Captum is met in one place; the rest of the package imports them from this module under plain names.
 """
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from captum._utils.common import _expand_additional_forward_args as expand_additional_forward_args
 from captum._utils.common import _expand_target as expand_target
@@ -24,6 +27,13 @@ __all__ = [
     "format_input_baseline",
     "format_output",
     "is_tuple",
-    "log_usage",
+    "logged",
     "tensorize_baseline",
 ]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def logged(function: _Function) -> _Function:
+    """Wrap a method as Captum wraps its own: others call it through ``__wrapped__``."""
+    return cast("_Function", log_usage(part_of_slo=True)(function))

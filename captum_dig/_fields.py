@@ -95,10 +95,6 @@ def check_keys(name: str, data: Mapping[str, Any], kind: type) -> None:
     """Require exactly the keys that a dataclass has fields."""
     expected = [field.name for field in fields(kind)]
     if missing := [key for key in expected if key not in data]:
-        raise ValueError(
-            f"{name} must hold every field, got none of {missing}; pass what to_dict gave"
-        )
+        raise ValueError(f"{name} must hold every field, got none of {missing}; pass what to_dict gave")
     if unknown := [key for key in data if key not in expected]:
-        raise ValueError(
-            f"{name} must hold only the fields of a result, got {unknown}; remove them"
-        )
+        raise ValueError(f"{name} must hold only the fields of a result, got {unknown}; remove them")

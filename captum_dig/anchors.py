@@ -1,9 +1,9 @@
 """AnchorSearch: which word a path visits next, and the walk that visits them.
 
-Takes a `Vocabulary` and the ids of the words to explain, gives for each the ids of the words on its way to a baseline. The cost of
-a candidate depends on the current word, the candidate, the baseline and the number of anchors only, so each row's candidates
-are ranked once (`RankedTable`) and a walk is a table look-up that skips visited words. `captum_dig.paths` turns the anchors
-into knots.
+Takes a `Vocabulary` and the ids of the words to explain, gives for each the ids of the words on its way to a baseline.
+The cost of a candidate depends on the current word, the candidate, the baseline and the number of anchors only, so each
+row's candidates are ranked once (`RankedTable`) and a walk is a table look-up that skips visited words.
+`captum_dig.paths` turns the anchors into knots.
 """
 
 import threading
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.errors import PathError
-from captum_dig.monotone import monotonize, monotone_mask
+from captum_dig.monotone import monotone_mask, monotonize
 from captum_dig.vocabulary import Vocabulary
 
 # Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
@@ -47,14 +47,17 @@ class Neighborhood:
 class AnchorSearch(ABC):
     """A cost for every candidate that could be the next anchor; the lowest wins, ties go to the nearer candidate.
 
-    Subclasses implement `cost`. It must depend on its argument alone, and on no other row of it, since costs are cached per row.
+    Subclasses implement `cost`. It must depend on its argument alone, and on no other row of it, since costs are cached
+    per row.
 
     Example:
         >>> class Nearest(AnchorSearch):
         ...     def cost(self, neighborhood):
         ...         return (neighborhood.candidates - neighborhood.words[:, None]).norm(dim=-1)
         >>> MonotonicPath = __import__("captum_dig").MonotonicPath
-        >>> path = MonotonicPath(Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]])), Nearest(), n_anchors=2, n_neighbors=3)
+        >>> path = MonotonicPath(
+        ...     Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]])), Nearest(), n_anchors=2, n_neighbors=3
+        ... )
         >>> path.anchor_ids(torch.tensor([3]), baseline_id=0)
         tensor([[3, 2, 1]])
     """
@@ -144,8 +147,8 @@ class MaxCount(AnchorSearch):
 class RandomNeighbor(AnchorSearch):
     """A neighbour drawn uniformly: the paper's ablation DIG-RandomNeighbor.
 
-    The order in which a row's neighbours come is a function of the seed and the row, so that a word's path does not depend on the
-    sentence or the batch that it stands in.
+    The order in which a row's neighbours come is a function of the seed and the row, so that a word's path does not
+    depend on the sentence or the batch that it stands in.
 
     Args:
         seed: Any integer; None draws one from torch's generator, and keeps it.
@@ -188,9 +191,10 @@ class RandomAnchor(AnchorSearch):
 
     def propose(self, vocabulary: Vocabulary, word_ids: Tensor, n_neighbors: int, candidates: Tensor | None) -> Tensor:
         """Draw K rows without replacement, in pseudo-random order."""
-        allowed = torch.arange(len(vocabulary)) if candidates is None else candidates.nonzero()[:, 0]
+        allowed: Tensor = torch.arange(len(vocabulary)) if candidates is None else candidates.nonzero()[:, 0]
         keys = _scramble(self.seed, word_ids[:, None], allowed)
-        return allowed[keys.topk(min(n_neighbors, len(allowed)), dim=1, largest=False).indices]
+        chosen: Tensor = keys.topk(min(n_neighbors, len(allowed)), dim=1, largest=False).indices
+        return allowed[chosen]
 
     def cost(self, neighborhood: Neighborhood) -> Tensor:
         """The order in which the candidates were drawn."""
@@ -244,7 +248,8 @@ class RankedTable:
         self._n_anchors = n_anchors
         self._n_neighbors = n_neighbors
         self._candidates = candidates
-        # A walk has at most m words and the baseline behind it, so one more candidate than those always holds a free one.
+        # A walk has at most m words and the baseline behind it, so one more candidate than those always holds a free
+        # one.
         self._depth = min(n_neighbors, n_anchors + 2)
         self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=self._DTYPE)
         self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
@@ -258,10 +263,11 @@ class RankedTable:
             baseline_id: The row of the baseline, which ends a walk; -1 if the baseline is no row.
 
         Returns:
-            Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on, `baseline_id`.
+            Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on,
+            `baseline_id`.
         """
         words, places = torch.unique(input_ids, return_inverse=True)
-        visited = words[:, None]
+        visited: Tensor = words[:, None]
         for _ in range(self._n_anchors):
             current = visited[:, -1]
             moving = current != baseline_id
@@ -272,7 +278,8 @@ class RankedTable:
             first = options.gather(1, free.to(torch.int8).argmax(dim=1, keepdim=True))
             step = torch.where(free.any(dim=1, keepdim=True), first, baseline_id)
             visited = torch.cat([visited, step], dim=1)
-        return visited[places]
+        walks: Tensor = visited[places]
+        return walks
 
     def _options(self, ids: Tensor) -> Tensor:
         """The ranked candidates of some rows, shape (N, depth), int64."""
@@ -303,7 +310,7 @@ def _seed(seed: int | None) -> int:
 
 
 def _scramble(seed: int, left: Tensor, right: Tensor) -> Tensor:
-    """Pseudo-random non-negative integers, a function of seed and both ids: a counter-based generator, splitmix64's mixer."""
+    """Pseudo-random non-negative integers, a function of seed and both ids, by the mixer of splitmix64."""
     state = (left * 0x1E3779B97F4A7C15) ^ (right * 0x3F58476D1CE4E5B9) ^ ((seed * 0x14D049BB133111EB) % 2**62)
     for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15), (31, 1)):
         # The arithmetic shift of a signed integer drags its sign along; the mask takes it off.

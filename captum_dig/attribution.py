@@ -1,12 +1,13 @@
 """Captum's attribution classes with a path to choose: gradients at the nodes, times the weights, summed.
 
-Takes inputs, baselines and Captum's other arguments, gives attributions of the inputs' shape. `DiscretizedIntegratedGradients` stands
-where Captum's `IntegratedGradients` stands, `LayerDiscretizedIntegratedGradients` where `LayerIntegratedGradients` does.
+Takes inputs, baselines and Captum's other arguments, gives attributions of the inputs' shape.
+`DiscretizedIntegratedGradients` stands where Captum's `IntegratedGradients` stands,
+`LayerDiscretizedIntegratedGradients` where `LayerIntegratedGradients` does.
 """
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal, cast, overload
 
 import torch
 from captum.attr import GradientAttribution, LayerIntegratedGradients
@@ -15,13 +16,14 @@ from torch import Tensor, nn
 from captum_dig._captum import (
     BaselineType,
     TargetType,
+    TensorOrTupleOfTensorsGeneric,
     expand_additional_forward_args,
     expand_target,
     format_additional_forward_args,
     format_input_baseline,
     format_output,
     is_tuple,
-    log_usage,
+    logged,
     tensorize_baseline,
 )
 from captum_dig.paths import MonotonicPath, PathGenerator
@@ -34,16 +36,17 @@ Tensors = Tensor | tuple[Tensor, ...]
 class DiscretizedIntegratedGradients(GradientAttribution):
     """Integrated gradients along a path of your choice, with the interface of Captum's `IntegratedGradients`.
 
-    With `StraightLine` it is Integrated Gradients; with `MonotonicPath` it is Discretized Integrated Gradients. Whatever the path and the
-    rule, a linear model gets its exact attribution, and where input and baseline agree the attribution is exactly 0.
+    With `StraightLine` it is Integrated Gradients; with `MonotonicPath` it is Discretized Integrated Gradients.
+    Whatever the path and the rule, a linear model gets its exact attribution, and where input and baseline agree the
+    attribution is exactly 0.
 
     Args:
         forward_func: The model, or any function of the inputs; its first output dimension is the batch.
         path: The path from baselines to inputs. There is no default: say which.
         multiply_by_inputs: True for attributions that add up to the difference in output. False divides them by
             (inputs - baselines), and gives the mean gradient where these agree.
-        spacing: How the cell rules lay the pieces of the path on [0, 1]: ``"arc"`` in proportion to their length, ``"knots"`` evenly, as
-            in the paper. Gauss-Legendre always goes by length.
+        spacing: How the cell rules lay the pieces of the path on [0, 1]: ``"arc"`` in proportion to their length,
+            ``"knots"`` evenly, as in the paper. Gauss-Legendre always goes by length.
 
     Raises:
         TypeError: If `path` is not a `PathGenerator`.
@@ -69,12 +72,41 @@ class DiscretizedIntegratedGradients(GradientAttribution):
     ) -> None:
         super().__init__(forward_func)
         if not isinstance(path, PathGenerator):
-            raise TypeError(f"path must be a PathGenerator, got {type(path).__name__}; for example MonotonicPath(vocabulary)")
+            raise TypeError(
+                f"path must be a PathGenerator, got {type(path).__name__}; for example MonotonicPath(vocabulary)"
+            )
         self.path = path
         self.spacing = check_spacing(spacing)
         self._multiply_by_inputs = multiply_by_inputs
 
-    @log_usage(part_of_slo=True)
+    @overload
+    def attribute(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        baselines: BaselineType = None,
+        target: TargetType = None,
+        additional_forward_args: object | None = None,
+        n_steps: int = 50,
+        method: str = "gausslegendre",
+        internal_batch_size: int | None = None,
+        return_convergence_delta: Literal[False] = False,
+    ) -> TensorOrTupleOfTensorsGeneric: ...
+
+    @overload
+    def attribute(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        baselines: BaselineType = None,
+        target: TargetType = None,
+        additional_forward_args: object | None = None,
+        n_steps: int = 50,
+        method: str = "gausslegendre",
+        internal_batch_size: int | None = None,
+        *,
+        return_convergence_delta: Literal[True],
+    ) -> tuple[TensorOrTupleOfTensorsGeneric, Tensor]: ...
+
+    @logged
     def attribute(
         self,
         inputs: Tensors,
@@ -88,36 +120,43 @@ class DiscretizedIntegratedGradients(GradientAttribution):
     ) -> Tensors | tuple[Tensors, Tensor]:
         """Attribute the output of the forward function to its inputs.
 
-        The arguments are those of Captum's `IntegratedGradients.attribute`. Examples in a batch do not influence each other, and
-        `internal_batch_size` changes memory and speed only.
+        The arguments are those of Captum's `IntegratedGradients.attribute`. Examples in a batch do not influence each
+        other, and `internal_batch_size` changes memory and speed only.
 
         Args:
             inputs: One tensor or a tuple of tensors, each of shape (B, ...). Integers are converted to floating point.
-            baselines: Where the paths begin: None for zeros, a number, a tensor of shape (B, ...) or (1, ...), or a tuple of these.
+            baselines: Where the paths begin: None for zeros, a number, a tensor of shape (B, ...) or (1, ...), or a
+                tuple of these.
             target: The output to explain, in any form that Captum takes.
-            additional_forward_args: Further arguments of the forward function. Tensors in them are repeated along dimension 0, once for each
-                step.
+            additional_forward_args: Further arguments of the forward function. Tensors in them are repeated along
+                dimension 0, once for each step.
             n_steps: The number of gradient evaluations for each example, at least 1.
-            method: ``"gausslegendre"``, ``"riemann_left"``, ``"riemann_right"``, ``"riemann_middle"`` or ``"riemann_trapezoid"``. As
-                weights add up to 1 here, the last one differs from Captum's, whose weights add up to (n - 1) / n.
-            internal_batch_size: The largest number of rows to give to the model at once, at least B; None for all B * `n_steps`.
+            method: ``"gausslegendre"``, ``"riemann_left"``, ``"riemann_right"``, ``"riemann_middle"`` or
+                ``"riemann_trapezoid"``. As weights add up to 1 here, the last one differs from Captum's, whose weights
+                add up to (n - 1) / n.
+            internal_batch_size: The largest number of rows to give to the model at once, at least B; None for all B *
+                `n_steps`.
             return_convergence_delta: Whether to return the delta too.
 
         Returns:
             Attributions of the shape, and in the tuple form, of `inputs`, float32 or wider, on their device. With
-            `return_convergence_delta`, a pair of these and the delta of each example, shape (B,): their sum minus the difference between
-            the outputs at input and baseline.
+            `return_convergence_delta`, a pair of these and the delta of each example, shape (B,): their sum minus the
+            difference between the outputs at input and baseline.
 
         Raises:
-            ValueError: If `n_steps` or `internal_batch_size` is below 1, `method` is unknown, or inputs and baselines do not fit each other.
+            ValueError: If `n_steps` or `internal_batch_size` is below 1, `method` is unknown, or inputs and baselines
+                do not fit each other.
             PathError: If the path is not one.
             VocabularyError: If a `MonotonicPath` is asked about vectors that are not from its vocabulary.
 
         Example:
             >>> from captum_dig import StraightLine
             >>> dig = DiscretizedIntegratedGradients(lambda x: (x**2).sum(dim=1), StraightLine())
-            >>> dig.attribute(torch.tensor([[3.0]]), torch.tensor([[1.0]]), return_convergence_delta=True)[1]
-            tensor([0.])
+            >>> scores, delta = dig.attribute(
+            ...     torch.tensor([[3.0]]), torch.tensor([[1.0]]), n_steps=4, return_convergence_delta=True
+            ... )
+            >>> scores, delta.abs() < 1e-5
+            (tensor([[8.]]), tensor([True]))
         """
         check_method(method)
         _check_steps(n_steps, internal_batch_size)
@@ -145,7 +184,10 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                     means[i] += (stepwise * schedule.widths(steps, like=totals[i])).sum(dim=0)
 
         if means:
-            totals = [_divide(total, end - start, mean) for total, end, start, mean in zip(totals, ends, starts, means, strict=True)]
+            totals = [
+                _divide(total, end - start, mean)
+                for total, end, start, mean in zip(totals, ends, starts, means, strict=True)
+            ]
         attributions = tuple(totals)
         formatted: Tensors = format_output(is_tuple(inputs), attributions)
         if not return_convergence_delta:
@@ -170,15 +212,16 @@ class DiscretizedIntegratedGradients(GradientAttribution):
 
 
 class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
-    """Integrated gradients of a layer along a path of your choice, with the interface of Captum's `LayerIntegratedGradients`.
+    """Integrated gradients of a layer along a path of your choice.
 
-    It is a `LayerIntegratedGradients`, so that everything in Captum that asks for one takes it.
+    It has the interface of Captum's `LayerIntegratedGradients` and is one, so that everything in Captum that asks for
+    one takes it.
 
     Args:
         forward_func: The model, or a function that runs it, from token ids.
         layer: The layer, or list of layers, to attribute to: usually ``model.get_input_embeddings()``.
-        path: The path from the layer's output for the baselines to its output for the inputs. None for a `MonotonicPath` with its
-            defaults over the rows of the layer, made once.
+        path: The path from the layer's output for the baselines to its output for the inputs. None for a
+            `MonotonicPath` with its defaults over the rows of the layer, made once.
         device_ids: As in Captum, for `DataParallel`.
         multiply_by_inputs: As in `DiscretizedIntegratedGradients`.
         spacing: As in `DiscretizedIntegratedGradients`.
@@ -188,6 +231,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         ValueError: If `path` is None and several layers have different tables, or `spacing` is unknown.
 
     Example:
+        >>> from captum_dig import StraightLine
         >>> table = nn.Embedding(9, 4)
         >>> dig = LayerDiscretizedIntegratedGradients(lambda ids: table(ids).sum(dim=(1, 2)), table, StraightLine())
         >>> dig.attribute(torch.tensor([[1, 2]]), torch.tensor([[0, 0]])).shape
@@ -207,11 +251,12 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         *,
         spacing: Spacing = "arc",
     ) -> None:
-        super().__init__(forward_func, layer, device_ids, multiply_by_inputs)
+        # Captum's type variable stands for one of the two, not for their union.
+        super().__init__(forward_func, cast("nn.Module", layer), device_ids, multiply_by_inputs)
         path = _default_path(layer) if path is None else path
-        self.ig = DiscretizedIntegratedGradients(forward_func, path, multiply_by_inputs, spacing=spacing)
+        self.ig: Any = DiscretizedIntegratedGradients(forward_func, path, multiply_by_inputs, spacing=spacing)
 
-    @log_usage(part_of_slo=True)
+    @logged
     def attribute(
         self,
         inputs: Tensors,
@@ -227,8 +272,8 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
     ) -> Any:
         """Attribute the output of the forward function to the layer.
 
-        The arguments are those of Captum's `LayerIntegratedGradients.attribute`; `n_steps`, `method` and `internal_batch_size` are as in
-        `DiscretizedIntegratedGradients.attribute`.
+        The arguments are those of Captum's `LayerIntegratedGradients.attribute`; `n_steps`, `method` and
+        `internal_batch_size` are as in `DiscretizedIntegratedGradients.attribute`.
 
         Args:
             inputs: Inputs of the forward function, usually token ids of shape (B, T).
@@ -243,15 +288,16 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
             grad_kwargs: Further arguments of `torch.autograd.grad`.
 
         Returns:
-            Attributions of the shape of the layer's output, usually (B, T, D); a tuple if it returns one, a list for a list of
-            layers. With `return_convergence_delta`, a pair of these and the delta, shape (B,).
+            Attributions of the shape of the layer's output, usually (B, T, D); a tuple if it returns one, a list for a
+            list of layers. With `return_convergence_delta`, a pair of these and the delta, shape (B,).
 
         Raises:
             ValueError: As in `DiscretizedIntegratedGradients.attribute`.
             VocabularyError: If a `MonotonicPath` is used on a layer whose output is not a row of its vocabulary.
 
         Example:
-            >>> table = nn.Embedding(9, 4)
+            >>> from captum_dig import StraightLine
+        >>> table = nn.Embedding(9, 4)
             >>> dig = LayerDiscretizedIntegratedGradients(lambda ids: table(ids).sum(dim=(1, 2)), table, StraightLine())
             >>> dig.attribute(torch.tensor([[0, 2]]), torch.tensor([[0, 0]]))[0, 0]
             tensor([0., 0., 0., 0.])
@@ -259,7 +305,8 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         # Captum checks these with `assert`, which names neither the argument nor the remedy.
         check_method(method)
         _check_steps(n_steps, internal_batch_size)
-        return super().attribute.__wrapped__(
+        captums: Any = LayerIntegratedGradients.attribute
+        return captums.__wrapped__(
             self,
             inputs,
             baselines,
@@ -300,7 +347,8 @@ def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...],
     for end, start in zip(ends, starts, strict=True):
         if isinstance(start, Tensor) and start.shape not in (end.shape, (1, *end.shape[1:])):
             raise ValueError(
-                f"a baseline must have the shape of its input, {tuple(end.shape)}, or 1 in its first place, got {tuple(start.shape)}"
+                f"a baseline must have the shape of its input, {tuple(end.shape)}, or 1 in its first place, "
+                f"got {tuple(start.shape)}"
             )
     ends = tuple(end if end.is_floating_point() else end.to(torch.get_default_dtype()) for end in ends)
     starts = tuple(
@@ -315,7 +363,8 @@ def _step_blocks(n_steps: int, n_examples: int, internal_batch_size: int | None)
     if internal_batch_size is not None:
         if internal_batch_size < n_examples:
             warnings.warn(
-                f"internal_batch_size = {internal_batch_size} cannot be less than the number of examples; {n_examples} is used",
+                f"internal_batch_size = {internal_batch_size} cannot be less than the number of examples; "
+                f"{n_examples} is used",
                 stacklevel=3,
             )
         per_block = max(1, internal_batch_size // max(1, n_examples))

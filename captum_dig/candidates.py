@@ -71,10 +71,7 @@ def word_candidates(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> torch.Bo
             "load it with AutoTokenizer or wrap it in PreTrainedTokenizerFast"
         )
     if n_rows < 1:
-        raise ValueError(
-            f"n_rows must be at least 1, got {n_rows}; "
-            "pass model.get_input_embeddings().weight.shape[0]"
-        )
+        raise ValueError(f"n_rows must be at least 1, got {n_rows}; pass model.get_input_embeddings().weight.shape[0]")
     _require_decoder(tokenizer)
 
     special = set(tokenizer.all_special_ids)
@@ -132,8 +129,7 @@ def readable_rows(pairs: Sequence[str]) -> list[bool]:
             marked[script] += spaced
     unspaced = {script for script in shaped if marked[script] < SPACED_SHARE * shaped[script]}
     is_word = [
-        bool(scripts) and (spaced or scripts <= unspaced)
-        for scripts, (_, spaced) in zip(shapes, rows, strict=True)
+        bool(scripts) and (spaced or scripts <= unspaced) for scripts, (_, spaced) in zip(shapes, rows, strict=True)
     ]
 
     long: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """Classifier: a Hugging Face text classifier, as a function of its embeddings.
 
-Takes a model, gives its labels, its embedding layer and a forward function from embeddings to logits. `captum_dig.text` attributes
-to that function's first argument.
+Takes a model, gives its labels, its embedding layer and a forward function from embeddings to logits. `captum_dig.text`
+attributes to that function's first argument.
 """
 
 import threading
@@ -24,8 +24,8 @@ _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceCla
 class Classifier:
     """A sequence classifier whose word embeddings can be replaced.
 
-    The token ids stay those of the text while the embeddings move along a path, so that whatever the model derives from ids (positions,
-    the token that is pooled) stays as it is for the text.
+    The token ids stay those of the text while the embeddings move along a path, so that whatever the model derives from
+    ids (positions, the token that is pooled) stays as it is for the text.
 
     Args:
         model: A Hugging Face model with a classification head.
@@ -40,7 +40,9 @@ class Classifier:
             raise ModelError(f"model must be a Hugging Face model, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
         labels: dict[int, str] | None = getattr(model.config, "id2label", None)
         if not labels:
-            raise ModelError(f"model must have labels in its configuration, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
+            raise ModelError(
+                f"model must have labels in its configuration, got {type(model).__name__}; {_NOT_A_CLASSIFIER}"
+            )
         layer = model.get_input_embeddings()
         if not isinstance(layer, nn.Module):
             raise ModelError(f"model must have input embeddings, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
@@ -72,7 +74,8 @@ class Classifier:
         if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != len(self.labels):
             got = tuple(logits.shape) if isinstance(logits, Tensor) else type(output).__name__
             raise ModelError(
-                f"model must give logits of shape (B, {len(self.labels)}), got {got} from {type(self.model).__name__}; {_NOT_A_CLASSIFIER}"
+                f"model must give logits of shape (B, {len(self.labels)}), got {got} from {type(self.model).__name__}; "
+                f"{_NOT_A_CLASSIFIER}"
             )
         return logits
 
@@ -96,7 +99,8 @@ class Classifier:
             handle.remove()
         if calls != 1:
             raise ModelError(
-                f"model must call its input embeddings once for each text, got {calls} calls from {type(self.model).__name__}; "
+                f"model must call its input embeddings once for each text, "
+                f"got {calls} calls from {type(self.model).__name__}; "
                 "attribute with LayerDiscretizedIntegratedGradients to the layers that it does call"
             )
         return logits
@@ -124,7 +128,9 @@ class Classifier:
         if isinstance(label, str) and folded.count(label.casefold()) == 1:
             return folded.index(label.casefold())
         names = ", ".join(map(repr, self.labels))
-        raise ValueError(f"target must be 'predicted', one of {names}, or an index below {len(self.labels)}, got {label!r}")
+        raise ValueError(
+            f"target must be 'predicted', one of {names}, or an index below {len(self.labels)}, got {label!r}"
+        )
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -153,7 +159,9 @@ class Classifier:
         if isinstance(positions, int) and positions > 0:
             # Models that number positions from their padding index on lose as many (RoBERTa: 514 rows, 512 tokens).
             tables = [
-                m for m in self.model.modules() if isinstance(m, nn.Embedding) and m.num_embeddings == positions and m is not self.layer
+                m
+                for m in self.model.modules()
+                if isinstance(m, nn.Embedding) and m.num_embeddings == positions and m is not self.layer
             ]
             lost = max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0)
             limits.append(positions - lost)
@@ -180,17 +188,22 @@ def load_pretrained(name_or_folder: str | Path, dtype: torch.dtype) -> tuple[Any
     looks_local = folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
     if (looks_local or folder.exists()) and not (folder / "config.json").is_file():
         problem = "there is no such folder" if not folder.exists() else "the folder holds no config.json"
-        raise ModelError(f"model must be a folder with a saved classifier or a name on the hub, got {name!r}: {problem}")
+        raise ModelError(
+            f"model must be a folder with a saved classifier or a name on the hub, got {name!r}: {problem}"
+        )
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
         model, report = AutoModelForSequenceClassification.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(f"model must be a sequence classifier in a folder or on the hub, got {name!r}: {reason}") from error
+        raise ModelError(
+            f"model must be a sequence classifier in a folder or on the hub, got {name!r}: {reason}"
+        ) from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise ModelError(
-            f"model must be a fine-tuned sequence classifier, got {name!r} without weights for {', '.join(missing[:3])}; "
+            f"model must be a fine-tuned sequence classifier, "
+            f"got {name!r} without weights for {', '.join(missing[:3])}; "
             "fine-tune it first, or choose one that is"
         )
     return model, tokenizer

@@ -1,7 +1,7 @@
 """Encoding: a text as the model reads it, and the way back from tokens to words.
 
-Takes texts and a Hugging Face tokenizer, gives for each text its token ids, offsets, special-token marks and words, cut to what the
-model can read. `captum_dig.text` explains what comes out of here.
+Takes texts and a Hugging Face tokenizer, gives for each text its token ids, offsets, special-token marks and words, cut
+to what the model can read. `captum_dig.text` explains what comes out of here.
 """
 
 import warnings
@@ -29,7 +29,8 @@ class Encoding:
         inputs: What the tokenizer gives the model, a list of length T for each name; ``"input_ids"`` among them.
         tokens: The tokens, length T.
         offsets: Start and end of each token in `text`; (0, 0) for special tokens.
-        special: Whether the tokenizer calls the token special, length T. The token for unknown words is not: it stands for a word.
+        special: Whether the tokenizer calls the token special, length T. The token for unknown words is not: it stands
+            for a word.
         words: For each word of the text the positions of its tokens.
         word_offsets: Start and end of each word in `text`.
         truncated: Tokens of the text that the model cannot read.
@@ -64,7 +65,8 @@ class TextEncoder:
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int | None) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise ModelError(
-                f"tokenizer must be a fast one, which knows the place of a token in the text, got {type(tokenizer).__name__}; "
+                f"tokenizer must be a fast one, which knows the place of a token in the text, "
+                f"got {type(tokenizer).__name__}; "
                 "load it with AutoTokenizer.from_pretrained(name)"
             )
         self._tokenizer: Any = tokenizer
@@ -77,8 +79,8 @@ class TextEncoder:
 
         Args:
             text: Any string.
-            overflow: What to do with a text that is too long: ``"truncate"`` it and warn, cut it into ``"windows"`` between words,
-                or raise an ``"error"``.
+            overflow: What to do with a text that is too long: ``"truncate"`` it and warn, cut it into ``"windows"``
+                between words, or raise an ``"error"``.
             name: How messages call the text.
 
         Returns:
@@ -89,7 +91,9 @@ class TextEncoder:
         """
         whole = self._encode(text)
         if not whole.ids:
-            raise ValueError(f"{name} must give at least one token, got {text!r}; this tokenizer adds no special tokens")
+            raise ValueError(
+                f"{name} must give at least one token, got {text!r}; this tokenizer adds no special tokens"
+            )
         if self.max_tokens is None or len(whole.ids) <= self.max_tokens:
             return [whole]
         surplus = len(whole.ids) - self.max_tokens
@@ -98,7 +102,9 @@ class TextEncoder:
         message = f"{name} has {len(whole.ids)} tokens, {surplus} more than the {self.max_tokens} that the model reads"
         if overflow == "error":
             raise ValueError(f"{message}; shorten it, or pass overflow='truncate' or overflow='windows'")
-        warnings.warn(f"{message}; the last {surplus} are not explained (overflow='windows' explains them all)", stacklevel=2)
+        warnings.warn(
+            f"{message}; the last {surplus} are not explained (overflow='windows' explains them all)", stacklevel=2
+        )
         return [self._truncate(text)]
 
     def _truncate(self, text: str) -> Encoding:
@@ -118,7 +124,8 @@ class TextEncoder:
         first = batch.encodings[0]
         ids = list(first.ids)
         special = tuple(
-            bool(mark) or token_id in self._special_ids for mark, token_id in zip(first.special_tokens_mask, ids, strict=True)
+            bool(mark) or token_id in self._special_ids
+            for mark, token_id in zip(first.special_tokens_mask, ids, strict=True)
         )
         offsets = tuple((0, 0) if mark else (a, b) for mark, (a, b) in zip(special, first.offsets, strict=True))
         words, word_offsets = group_words(text, offsets, special, first.word_ids)
@@ -160,8 +167,8 @@ def group_words(
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[Span, ...]]:
     """Group the tokens of a text into words, so that every token that is not special belongs to exactly one.
 
-    Tokens stay together where the tokenizer's pre-tokenizer kept them together and where they share characters (the bytes of an emoji).
-    Tokens of white space join the word that follows.
+    Tokens stay together where the tokenizer's pre-tokenizer kept them together and where they share characters (the
+    bytes of an emoji). Tokens of white space join the word that follows.
 
     Args:
         text: The text.

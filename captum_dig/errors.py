@@ -1,8 +1,8 @@
 """The exceptions that a caller may want to catch, in one tree.
 
-Wrong arguments raise Python's own `ValueError` and `TypeError`; the classes here mark conditions of the data or the model
-that a program can react to. Each is also a `ValueError`, so that a caller who knows nothing of this package still catches it.
-Every stage of the flow imports this module; it imports none of them.
+Wrong arguments raise Python's own `ValueError` and `TypeError`; the classes here mark conditions of the data or the
+model that a program can react to. Each is also a `ValueError`, so that a caller who knows nothing of this package still
+catches it. Every stage of the flow imports this module; it imports none of them.
 """
 
 

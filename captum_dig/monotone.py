@@ -1,7 +1,8 @@
 r"""The monotonize step: what keeps a walk from word to word a valid path of integration.
 
-Takes points and a baseline, gives points that lie between them. Pure functions of tensors, every one element-wise, so they
-broadcast over any leading dimensions. `captum_dig.anchors` uses them to price candidates, `captum_dig.paths` to build knots.
+Takes points and a baseline, gives points that lie between them. Pure functions of tensors, every one element-wise, so
+they broadcast over any leading dimensions. `captum_dig.anchors` uses them to price candidates, `captum_dig.paths` to
+build knots.
 """
 
 import itertools
@@ -37,8 +38,8 @@ def monotone_mask(candidates: Tensor, point: Tensor, baseline: Tensor) -> Tensor
 def monotonize(anchor: Tensor, point: Tensor, baseline: Tensor, n_anchors: int) -> Tensor:
     """Move the dimensions of an anchor that leave the interval between a point and a baseline back into it.
 
-    A dimension inside the interval is kept; every other becomes ``point - (point - baseline) / n_anchors``, one even step from
-    the point towards the baseline. The result lies inside the interval in every dimension, rounding included.
+    A dimension inside the interval is kept; every other becomes ``point - (point - baseline) / n_anchors``, one even
+    step from the point towards the baseline. The result lies inside the interval in every dimension, rounding included.
 
     Args:
         anchor: Points to move, shape (..., D).
@@ -84,6 +85,5 @@ def is_monotone_path(knots: Tensor) -> bool:
     rising = knots[-1] >= knots[0]
     # A coordinate that only rises from start to end stays between them, and is constant where they agree.
     return all(
-        bool(torch.where(rising, left <= right, left >= right).all())
-        for left, right in itertools.pairwise(knots)
+        bool(torch.where(rising, left <= right, left >= right).all()) for left, right in itertools.pairwise(knots)
     )

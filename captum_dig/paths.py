@@ -1,7 +1,7 @@
 """PathGenerator: from an input and a baseline to the knots of a path between them.
 
-Takes tensors as Captum hands them to an attribution method (embeddings, batch first), gives knots of shape (P, B, ...), baseline
-first. A path is straight from knot to knot; `captum_dig.quadrature` places the gradient evaluations on it.
+Takes tensors as Captum hands them to an attribution method (embeddings, batch first), gives knots of shape (P, B, ...),
+baseline first. A path is straight from knot to knot; `captum_dig.quadrature` places the gradient evaluations on it.
 """
 
 import threading
@@ -54,8 +54,8 @@ class PathGenerator(ABC):
             baselines: Where they begin, same shape, dtype and device.
 
         Returns:
-            Knots, shape (P, B, ...), dtype and device of `inputs`, without gradient; the first equals `baselines` and the last
-            `inputs`, exactly.
+            Knots, shape (P, B, ...), dtype and device of `inputs`, without gradient; the first equals `baselines` and
+            the last `inputs`, exactly.
 
         Raises:
             TypeError: If `inputs` is not floating point.
@@ -85,7 +85,10 @@ class PathGenerator(ABC):
             if not torch.equal(knot, end):
                 difference = float((knot - end).abs().max())
                 whose = "baselines" if which == "first" else "inputs"
-                raise PathError(f"the {which} knot of {name} must equal the {whose} exactly, got a difference of up to {difference:.3g}")
+                raise PathError(
+                    f"the {which} knot of {name} must equal the {whose} exactly, "
+                    f"got a difference of up to {difference:.3g}"
+                )
         if not bool(knots.isfinite().all()):
             raise PathError(f"{name}.knots must be finite, got NaN or infinity")
         if self.monotone and not is_monotone_path(knots):
@@ -114,12 +117,13 @@ class StraightLine(PathGenerator):
 
 
 class MonotonicPath(PathGenerator):
-    """The path of Discretized Integrated Gradients: from word to word, each moved so that every coordinate runs one way.
+    """The path of Discretized Integrated Gradients: from word to word, monotone in every coordinate.
 
-    Every vector along the last dimension of the inputs is a word of its own. Words are recognised by their vectors; a vector that
-    is no row (noise, a soft prompt) starts its walk at the nearest row and still ends exactly at itself. Where input and baseline
-    agree the path is constant. What is learnt about the vocabulary on the way is kept for later calls, so the first sentence
-    takes longest; results do not depend on earlier calls, and threads may share one object.
+    Every vector along the last dimension of the inputs is a word of its own. Words are recognised by their vectors; a
+    vector that is no row (noise, a soft prompt) starts its walk at the nearest row and still ends exactly at itself.
+    Where input and baseline agree the path is constant. What is learnt about the vocabulary on the way is kept for
+    later calls, so the first sentence takes longest; results do not depend on earlier calls, and threads may share one
+    object.
 
     Args:
         vocabulary: The rows of the embedding layer that is attributed to.
@@ -137,7 +141,7 @@ class MonotonicPath(PathGenerator):
         >>> vocabulary = Vocabulary(torch.tensor([[0.0, 0.0], [1.0, 2.0], [2.0, 2.0], [4.0, 3.0]]))
         >>> path = MonotonicPath(vocabulary, "greedy", n_anchors=2, n_neighbors=3)
         >>> path(torch.tensor([[4.0, 3.0]]), torch.tensor([[0.0, 0.0]]))[:, 0].tolist()
-        [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [4.0, 3.0]]
+        [[0.0, 0.0], [1.0, 2.0], [2.0, 2.0], [4.0, 3.0]]
 
     References:
         Sanyal and Ren (2021), section 2.3, algorithms 1 and 2 [sanyal-ren-2021].
@@ -186,7 +190,8 @@ class MonotonicPath(PathGenerator):
             baseline_id: The row that the paths go to.
 
         Returns:
-            Row ids, shape (N, m + 1), int64 on the CPU, the word itself first. Where no candidate is left, `baseline_id`.
+            Row ids, shape (N, m + 1), int64 on the CPU, the word itself first. Where no candidate is left,
+            `baseline_id`.
 
         Raises:
             ValueError: If the ids have another shape or are not rows of the vocabulary.
@@ -201,14 +206,17 @@ class MonotonicPath(PathGenerator):
             raise ValueError(f"input_ids must have shape (N,), got {tuple(ids.shape)}")
         for value in (*ids.tolist(), baseline_id):
             if not 0 <= value < len(self.vocabulary):
-                raise ValueError(f"ids must be rows of the vocabulary, from 0 to {len(self.vocabulary) - 1}, got {value}")
+                raise ValueError(
+                    f"ids must be rows of the vocabulary, from 0 to {len(self.vocabulary) - 1}, got {value}"
+                )
         return self._table(self.vocabulary.rows[baseline_id]).walk(ids, baseline_id)
 
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Walk from each vector to its baseline, monotonize the anchors, and return the points in reverse."""
         if inputs.dim() < 2 or inputs.shape[-1] != self.vocabulary.dim:
             raise ValueError(
-                f"inputs must have shape (B, ..., {self.vocabulary.dim}), the width of the vocabulary, got {tuple(inputs.shape)}; "
+                f"inputs must have shape (B, ..., {self.vocabulary.dim}), the width of the vocabulary, "
+                f"got {tuple(inputs.shape)}; "
                 "attribute to the layer that `model.get_input_embeddings()` returns"
             )
         # Half precision would round every step; the paths are rounded once, at the end, which keeps them monotone.
@@ -258,8 +266,8 @@ class MonotonicPath(PathGenerator):
 def upsample(knots: Tensor, factor: int) -> Tensor:
     """Insert the mean of every two neighbouring knots, several times over.
 
-    The path stays the same; with ``spacing="knots"`` it gets denser nodes, which is the paper's way to a smaller delta. More
-    `n_steps` does the same.
+    The path stays the same; with ``spacing="knots"`` it gets denser nodes, which is the paper's way to a smaller delta.
+    More `n_steps` does the same.
 
     Args:
         knots: A path, shape (P, ...).
@@ -322,7 +330,11 @@ def _resolve_candidates(candidates: Tensor | None, n_rows: int) -> Tensor | None
     if candidates is None:
         return None
     if not isinstance(candidates, Tensor) or candidates.dtype != torch.bool or candidates.shape != (n_rows,):
-        got = f"{candidates.dtype} {tuple(candidates.shape)}" if isinstance(candidates, Tensor) else type(candidates).__name__
+        got = (
+            f"{candidates.dtype} {tuple(candidates.shape)}"
+            if isinstance(candidates, Tensor)
+            else type(candidates).__name__
+        )
         raise ValueError(f"candidates must be a boolean mask of shape ({n_rows},), got {got}")
     if not bool(candidates.any()):
         raise ValueError("candidates must allow at least one row, got a mask that is False everywhere")

@@ -1,18 +1,18 @@
 r"""Quadrature: where on a path the gradients are taken, and how much each of them counts.
 
-Takes knots, a rule (`method`) and a number of gradients (`n_steps`), gives nodes and weights. `captum_dig.attribution` feeds the
-nodes to the model and sums gradient times weight.
+Takes knots, a rule (`method`) and a number of gradients (`n_steps`), gives nodes and weights. `captum_dig.attribution`
+feeds the nodes to the model and sums gradient times weight.
 
-Every rule cuts [0, 1] into `n_steps` cells and takes one gradient inside each; the weight of a node is the displacement of the path
-over its cell, γ(right edge) - γ(left edge). Weights therefore add up to input - baseline for every path, rule and number of
-steps, and a linear model gets its exact attribution. Gauss-Legendre is no exception: the cumulated weights of its nodes are
-edges that separate them.
+Every rule cuts [0, 1] into `n_steps` cells and takes one gradient inside each; the weight of a node is the displacement
+of the path over its cell, γ(right edge) - γ(left edge). Weights therefore add up to input - baseline for every path,
+rule and number of steps, and a linear model gets its exact attribution. Gauss-Legendre is no exception: the cumulated
+weights of its nodes are edges that separate them.
 """
 
 import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Final, Literal, final, get_args
+from typing import Final, Literal, cast, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,7 @@ class Riemann(QuadratureRule):
 
 @dataclass(frozen=True)
 class Trapezoid(QuadratureRule):
-    """Evenly spaced nodes, both ends included, with cells that meet half-way between them; the two outer cells are half as wide."""
+    """Evenly spaced nodes, both ends included, with cells that meet half-way; the outer two are half as wide."""
 
     def cells(self, lengths: Array, n_steps: int) -> Cells:
         """Place the cells; a single node stands in the middle."""
@@ -106,10 +106,10 @@ class Trapezoid(QuadratureRule):
 class CompositeGauss(QuadratureRule):
     """Gauss-Legendre inside each long piece, equal cells over each run of short ones.
 
-    A piece is long if its share of the nodes is at least `threshold`: there the integrand is smooth and Gauss-Legendre converges fastest.
-    A run of shorter pieces has a kink in most of its cells, where nothing beats the middle of a cell. Nodes go one by one to the part
-    with the largest length per node. On a single piece this is the Gauss-Legendre rule that Captum uses; with many nodes every
-    piece is long.
+    A piece is long if its share of the nodes is at least `threshold`: there the integrand is smooth and Gauss-Legendre
+    converges fastest. A run of shorter pieces has a kink in most of its cells, where nothing beats the middle of a
+    cell. Nodes go one by one to the part with the largest length per node. On a single piece this is the Gauss-Legendre
+    rule that Captum uses; with many nodes every piece is long.
 
     Attributes:
         threshold: The least number of nodes, in proportion to its length, that makes a piece long.
@@ -190,7 +190,8 @@ class Schedule:
             The schedule.
 
         Raises:
-            ValueError: If `method` or `spacing` is unknown, `n_steps` is below 1, or paths differ in their number of knots.
+            ValueError: If `method` or `spacing` is unknown, `n_steps` is below 1, or paths differ in their number of
+                knots.
 
         Example:
             >>> knots = torch.tensor([0.0, 3.0, 4.0])[:, None, None]
@@ -251,7 +252,7 @@ class Schedule:
         return weights
 
     def widths(self, steps: slice, like: Tensor) -> Tensor:
-        """The widths of the cells on [0, 1], shape (steps, B, 1, ...), to average with over tensors like `like`, (B, ...)."""
+        """Widths of the cells on [0, 1], shape (steps, B, 1, ...), to average tensors like `like`, (B, ...), with."""
         return _like(self.cell_width[steps], like[None])
 
 
@@ -262,7 +263,9 @@ def check_method(method: str) -> str:
         ValueError: If there is no such rule.
     """
     if method not in RULES:
-        raise ValueError(f"method must be one of {', '.join(map(repr, RULES))}, got {method!r}; the anchor search is `strategy`")
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, RULES))}, got {method!r}; the anchor search is `strategy`"
+        )
     return method
 
 
@@ -307,25 +310,33 @@ def _apportion(shares: Array, n: int) -> list[int]:
 
 def _shares(knots: tuple[Tensor, ...]) -> Array:
     """The share of each piece in the Euclidean length of its path over all coordinates of all tensors, shape (S, B)."""
-    squares = []
-    for left, right in zip(range(len(knots[0]) - 1), range(1, len(knots[0])), strict=True):
-        total = 0.0
-        for path in knots:
-            step = path[right].float() - path[left].float() if path.dtype.itemsize < 4 else path[right] - path[left]
-            per_row = step.reshape(len(step), -1, step.shape[-1] if step.dim() > 2 else 1).square().sum(dim=-1)
-            # Added up in order, so that padding behind a text changes not even the rounding.
-            total = total + per_row.cumsum(dim=-1)[:, -1]
-        squares.append(total)
-    lengths = torch.stack(squares).sqrt().cpu().numpy().astype(np.float64)
+    squares = [sum(_squared_step(path, piece) for path in knots) for piece in range(len(knots[0]) - 1)]
+    lengths: Array = torch.stack(cast("list[Tensor]", squares)).sqrt().cpu().numpy().astype(np.float64)
     sums = lengths.sum(axis=0)
-    return np.where(sums > 0, lengths / np.where(sums > 0, sums, 1.0), 1 / len(lengths))
+    shares: Array = np.where(sums > 0, lengths / np.where(sums > 0, sums, 1.0), 1 / len(lengths))
+    return shares
+
+
+def _squared_step(path: Tensor, piece: int) -> Tensor:
+    """The squared length of one piece, shape (B,)."""
+    step = path[piece + 1].to(_precise(path)) - path[piece].to(_precise(path))
+    per_row = step.reshape(len(step), -1, step.shape[-1] if step.dim() > 2 else 1).square().sum(dim=-1)
+    # Added up in order, so that padding behind a text changes not even the rounding.
+    return per_row.cumsum(dim=-1)[:, -1]
+
+
+def _precise(tensor: Tensor) -> torch.dtype:
+    """The tensor's dtype, or float32 where that is narrower."""
+    return torch.promote_types(tensor.dtype, torch.float32)
 
 
 def _cumulated(lengths: Array) -> Array:
     """Where the pieces begin and end on [0, 1], shape (P, B)."""
     breaks = np.concatenate([np.zeros((1, lengths.shape[1])), np.cumsum(lengths, axis=0)])
     breaks[-1] = 1.0
-    return np.minimum(breaks, 1.0)
+    # Rounding can lift a sum above 1.
+    capped: Array = np.minimum(breaks, 1.0)
+    return capped
 
 
 def _locate(positions: Array, breaks: Array) -> tuple[npt.NDArray[np.int64], Array]:
@@ -345,7 +356,7 @@ def _pick(knots: Tensor, piece: npt.NDArray[np.int64]) -> Tensor:
     number = torch.from_numpy(np.ascontiguousarray(piece)).to(knots.device)
     examples = torch.arange(knots.shape[1], device=knots.device)
     picked = knots[number, examples]
-    return picked.to(torch.promote_types(picked.dtype, torch.float32))
+    return picked.to(_precise(picked))
 
 
 def _like(values: Array, tensor: Tensor) -> Tensor:

@@ -114,8 +114,7 @@ class TextAttribution:
             object.__setattr__(self, name, convert(name, getattr(self, name)))
         if not isinstance(self.settings, ExplanationSettings):
             raise TypeError(
-                f"settings must be an ExplanationSettings, got {self.settings!r}; "
-                "say how the explanation was made"
+                f"settings must be an ExplanationSettings, got {self.settings!r}; say how the explanation was made"
             )
         per_token = ("offsets", "token_ids", "special", "token_scores", "anchors")
         self._check_lengths("tokens", per_token)
@@ -137,10 +136,7 @@ class TextAttribution:
                 f"got {self.target}; pass the class that was explained"
             )
         if self.truncated < 0:
-            raise ValueError(
-                f"truncated must be at least 0, got {self.truncated}; "
-                "pass the number of tokens cut off"
-            )
+            raise ValueError(f"truncated must be at least 0, got {self.truncated}; pass the number of tokens cut off")
 
     def __eq__(self, other: object) -> bool:
         """Compare every field; NaN equals NaN, because each is stored as the same object."""
@@ -160,8 +156,7 @@ class TextAttribution:
         for name in followers:
             if (length := len(getattr(self, name))) != expected:
                 raise ValueError(
-                    f"{name} must be as long as {leader}, {expected}, got {length}; "
-                    "pass one item for each"
+                    f"{name} must be as long as {leader}, {expected}, got {length}; pass one item for each"
                 )
 
     def _check_offsets(self, name: str) -> None:
@@ -233,9 +228,7 @@ class TextAttribution:
         ]
         if self.truncated:
             headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
-        settings = [
-            (field.name, getattr(self.settings, field.name)) for field in fields(self.settings)
-        ]
+        settings = [(field.name, getattr(self.settings, field.name)) for field in fields(self.settings)]
         cut_off = "cut off: the model did not read this" if self.truncated else ""
         return Picture(
             segments=cut_text(self.text, self.word_offsets, self.word_scores, rest_note=cut_off),
@@ -313,25 +306,17 @@ class TextAttribution:
                 fit together.
         """
         if not isinstance(data, Mapping):
-            raise TypeError(
-                f"data must be a mapping, got {type(data).__name__}; pass what to_dict gave"
-            )
+            raise TypeError(f"data must be a mapping, got {type(data).__name__}; pass what to_dict gave")
         version = (data.get("format"), data.get("format_version"))
         if version != (FORMAT, FORMAT_VERSION):
             raise ValueError(
                 f"data must have the format {(FORMAT, FORMAT_VERSION)}, got {version}; "
                 "write it with this version's to_dict"
             )
-        values = {
-            key: value
-            for key, value in data.items()
-            if key not in ("format", "format_version", "derived")
-        }
+        values = {key: value for key, value in data.items() if key not in ("format", "format_version", "derived")}
         check_keys("data", values, cls)
         if not isinstance(values["settings"], Mapping):
-            raise TypeError(
-                f"settings must be a mapping, got {values['settings']!r}; pass what to_dict gave"
-            )
+            raise TypeError(f"settings must be a mapping, got {values['settings']!r}; pass what to_dict gave")
         check_keys("settings", values["settings"], ExplanationSettings)
         values["settings"] = ExplanationSettings(**values["settings"])
         values |= {name: from_json(values[name]) for name in _REALS}

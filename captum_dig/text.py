@@ -1,7 +1,7 @@
 """TextExplainer: from a sentence and a Hugging Face classifier to the words that drove the decision.
 
-Takes texts, gives a frozen `TextAttribution` for each. It puts the stages of the flow together: the model's rows become a `Vocabulary`,
-that a `MonotonicPath`, that the path of `DiscretizedIntegratedGradients`.
+Takes texts, gives a frozen `TextAttribution` for each. It puts the stages of the flow together: the model's rows become
+a `Vocabulary`, that a `MonotonicPath`, that the path of `DiscretizedIntegratedGradients`.
 """
 
 import threading
@@ -37,17 +37,18 @@ _STRAIGHT_LINE = "straight_line"
 class TextExplainer:
     """Explain a text classifier's decisions with Discretized Integrated Gradients.
 
-    Special tokens keep their place in the baseline and score exactly 0. Token ids, masks and positions stay those of the text along the
-    whole path; only the word embeddings move.
+    Special tokens keep their place in the baseline and score exactly 0. Token ids, masks and positions stay those of
+    the text along the whole path; only the word embeddings move.
 
     Args:
         model: A Hugging Face sequence classifier.
         tokenizer: Its tokenizer, a fast one.
-        strategy: The anchor search: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or ``"straight_line"`` for
-            Integrated Gradients.
+        strategy: The anchor search: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or
+            ``"straight_line"`` for Integrated Gradients.
         n_anchors: The paper's m: words on the way from a word to the baseline.
         n_neighbors: The paper's K: candidates looked at for each anchor.
-        candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a mask of shape (V,).
+        candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a
+            mask of shape (V,).
         seed: For the random strategies.
         spacing: As in `DiscretizedIntegratedGradients`.
         name: What results call the model; None for the name that it was loaded by.
@@ -166,19 +167,22 @@ class TextExplainer:
 
         Args:
             texts: A text, or a sequence of texts.
-            target: The class to explain: ``"predicted"``, a label's name or its index; or a sequence of these, one for each text.
-            baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another special token's
-                role, a token of the vocabulary, or its id.
+            target: The class to explain: ``"predicted"``, a label's name or its index; or a sequence of these, one for
+                each text.
+            baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another
+                special token's role, a token of the vocabulary, or its id.
             strategy: The anchor search; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1.
             method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
             batch_size: How many texts share a batch. It changes speed and memory only.
-            internal_batch_size: How many rows, texts times steps, the model sees at once. It changes speed and memory only.
-            overflow: For texts longer than the model reads: ``"truncate"`` with a warning, ``"windows"`` that are explained one by one,
-                or an ``"error"``.
+            internal_batch_size: How many rows, texts times steps, the model sees at once. It changes speed and memory
+                only.
+            overflow: For texts longer than the model reads: ``"truncate"`` with a warning, ``"windows"`` that are
+                explained one by one, or an ``"error"``.
 
         Returns:
-            A result for a single text, else a list. With ``overflow="windows"`` always a list, with a result for each window.
+            A result for a single text, else a list. With ``overflow="windows"`` always a list, with a result for each
+            window.
 
         Raises:
             TypeError: If `texts` is something else.
@@ -236,7 +240,11 @@ class TextExplainer:
             TypeError: If a text is not a string.
             ValueError: As in `explain`.
         """
-        for name, number in (("n_steps", n_steps), ("batch_size", batch_size), ("internal_batch_size", internal_batch_size)):
+        for name, number in (
+            ("n_steps", n_steps),
+            ("batch_size", batch_size),
+            ("internal_batch_size", internal_batch_size),
+        ):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, got {number!r}")
         if overflow not in OVERFLOWS:
@@ -298,7 +306,9 @@ class TextExplainer:
         classifier, device = self._classifier, self._classifier.device
         inputs = {name: tensor.to(device) for name, tensor in self._pad(encodings).items()}
         ids = inputs["input_ids"]
-        fixed = ids.new_tensor([[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool)
+        fixed = ids.new_tensor(
+            [[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool
+        )
         names = tuple(inputs)
 
         def forward(embeddings: Tensor, *columns: Tensor) -> Tensor:
@@ -312,7 +322,8 @@ class TextExplainer:
                 at_input, at_baseline = forward(ends, *columns), forward(starts, *columns)
             if not bool(torch.stack([at_input, at_baseline]).isfinite().all()):
                 raise ModelError(
-                    f"the output of {classifier.name} must be finite, got NaN or infinity; check its weights, or load it in float32"
+                    f"the output of {classifier.name} must be finite, got NaN or infinity; "
+                    "check its weights, or load it in float32"
                 )
             predicted = at_input.argmax(dim=1).tolist()
             target = [p if t is None else t for t, p in zip(targets, predicted, strict=True)]
@@ -325,7 +336,7 @@ class TextExplainer:
                 method=settings.method,
                 internal_batch_size=max(internal_batch_size, len(encodings)),
             )
-        scores = attributions.sum(dim=-1).tolist()  # type: ignore[union-attr]
+        scores = attributions.sum(dim=-1).tolist()
         anchors = self._anchor_words(encodings, path, baseline_id)
         probabilities = classifier.probabilities(at_input.float()).tolist()
         return [
@@ -368,9 +379,7 @@ class TextExplainer:
         anchors = path.anchor_ids(torch.tensor(moving, dtype=torch.int64), baseline_id)[:, 1:].tolist()
         shown = {i: self._token(i) for row in anchors for i in row}
         words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
-        return [
-            tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings
-        ]
+        return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
 
     def _path(self, strategy: str) -> PathGenerator:
         with self._lock:
@@ -420,7 +429,7 @@ class TextExplainer:
 
     def _token(self, token_id: int) -> str:
         """A row as a person reads it: without the marks of a tokenizer."""
-        return self._tokenizer.decode([token_id]).strip() or str(self._tokenizer.convert_ids_to_tokens(token_id))
+        return str(self._tokenizer.decode([token_id])).strip() or str(self._tokenizer.convert_ids_to_tokens(token_id))
 
 
 def _as_texts(texts: Iterable[str]) -> list[str]:

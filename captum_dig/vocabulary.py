@@ -1,7 +1,7 @@
 """The rows that an embedding layer can emit, searchable: the first stage of the flow.
 
-Takes the table of a model's input embeddings, gives row ids for vectors, the K nearest rows of a row, and the distance from any
-point to its nearest row. `captum_dig.anchors` walks over the neighbours that are found here.
+Takes the table of a model's input embeddings, gives row ids for vectors, the K nearest rows of a row, and the distance
+from any point to its nearest row. `captum_dig.anchors` walks over the neighbours that are found here.
 """
 
 import functools
@@ -29,13 +29,14 @@ _REMEDY = (
 class Vocabulary:
     """The rows of an embedding table, with exact look-up and nearest-neighbour search.
 
-    The rows are a snapshot in float32 on the CPU, whatever the dtype and device of the table: a model that is fine-tuned
-    afterwards needs a new vocabulary. A flat index is also the only place where they are stored. Queries may come from several
-    threads at once.
+    The rows are a snapshot in float32 on the CPU, whatever the dtype and device of the table: a model that is
+    fine-tuned afterwards needs a new vocabulary. A flat index is also the only place where they are stored. Queries may
+    come from several threads at once.
 
     Args:
         weight: The rows, shape (V, D), finite, any floating dtype and device.
-        index: A FAISS factory string. ``"Flat"`` (`IndexFlatL2`) is exact; ``"HNSW32"`` or ``"IVF256,Flat"`` are approximate.
+        index: A FAISS factory string. ``"Flat"`` (`IndexFlatL2`) is exact; ``"HNSW32"`` or ``"IVF256,Flat"`` are
+            approximate.
 
     Raises:
         TypeError: If `weight` is not a floating-point tensor.
@@ -53,15 +54,14 @@ class Vocabulary:
             got = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
             raise TypeError(f"weight must be a floating-point tensor, got {got}; {_REMEDY}")
         if weight.dim() != 2 or weight.numel() == 0:
-            raise ValueError(
-                f"weight must have shape (V, D) with V, D >= 1, got {tuple(weight.shape)}; {_REMEDY}"
-            )
+            raise ValueError(f"weight must have shape (V, D) with V, D >= 1, got {tuple(weight.shape)}; {_REMEDY}")
         rows = weight.detach().to("cpu", torch.float32)
         bad = [first for first, chunk in _chunks(rows) if not bool(chunk.isfinite().all())]
         if bad:
             row = next(r for r in range(bad[0], len(rows)) if not bool(rows[r].isfinite().all()))
             raise VocabularyError(
-                f"weight must be finite, got NaN or infinity in row {row}; check that the model was loaded and trained correctly"
+                f"weight must be finite, got NaN or infinity in row {row}; "
+                "check that the model was loaded and trained correctly"
             )
         self.index_name = index
         self._index = _build_index(rows, index)
@@ -211,16 +211,17 @@ class Vocabulary:
             farthest = float(distances.max())
             if not farthest < self.spacing:
                 raise VocabularyError(
-                    f"inputs must be rows of the vocabulary or lie nearer to one than its rows lie to each other ({self.spacing:.4g}), "
-                    f"got {int((distances >= self.spacing).sum())} vectors at a distance of up to {farthest:.4g}; {_REMEDY}"
+                    f"inputs must be rows of the vocabulary or lie nearer to one than its rows lie to each other "
+                    f"({self.spacing:.4g}), got {int((distances >= self.spacing).sum())} vectors "
+                    f"at a distance of up to {farthest:.4g}; {_REMEDY}"
                 )
         return ids
 
     def neighbors(self, ids: Tensor, n_neighbors: int, candidates: Tensor | None = None) -> Tensor:
         """Search the rows nearest to given rows, nearest first.
 
-        A row is never its own neighbour, also where another row equals it. Equal distances go by row id. The answer for a row does
-        not depend on which others are asked for.
+        A row is never its own neighbour, also where another row equals it. Equal distances go by row id. The answer for
+        a row does not depend on which others are asked for.
 
         Args:
             ids: Row ids, shape (N,), int64.
@@ -228,8 +229,8 @@ class Vocabulary:
             candidates: Rows that may be neighbours, a boolean mask of shape (V,); None for all.
 
         Returns:
-            Row ids, shape (N, K), int64 on the CPU. Where fewer than K rows can be neighbours, or an approximate index finds
-            fewer, the tail is -1.
+            Row ids, shape (N, K), int64 on the CPU. Where fewer than K rows can be neighbours, or an approximate index
+            finds fewer, the tail is -1.
 
         Raises:
             ValueError: If `n_neighbors` is below 1.
@@ -339,7 +340,8 @@ def _chunks(rows: Tensor) -> Iterator[tuple[int, Tensor]]:
 
 def _hash_rows(rows: Tensor) -> Tensor:
     """A 64-bit hash of each row's bits; 0.0 and -0.0 count as equal."""
-    # Odd multipliers from a linear congruential sequence: only speed hangs on their quality, since matches are verified.
+    # Odd multipliers from a linear congruential sequence: only speed hangs on their quality, since matches are
+    # verified.
     multipliers = torch.arange(1, rows.shape[1] + 1) * 6364136223846793005 + 1442695040888963407 | 1
     bits = [((chunk + 0.0).view(torch.int32) * multipliers).sum(dim=1) for _, chunk in _chunks(rows)]
     return torch.cat(bits) if bits else torch.zeros(0, dtype=torch.int64)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
 from tests.models import tiny_classifier, tiny_tokenizer
 
 # Examples share two cores with other workers, so a slow one is no fault; fixed seeds keep runs comparable.

@@ -4,11 +4,98 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import DistilBertConfig, DistilBertForSequenceClassification, PreTrainedTokenizerFast
 
-WORDS = """a an and the of to in it is was this that not no very so but with for on as at by from movie film plot story acting actor scene
-script music gorgeous witty seductive dull boring great good bad terrible awful lovely charming clever slow fast funny sad long short
-bright dark warm cold new old first last best worst never always rather quite almost every some any more most less least one two
-cafe hello world""".split()
-PIECES = ["##ly", "##s", "##ing", "##ed", "##est", "##er", "##ful", *"abcdefghijklmnopqrstuvwxyz", *[f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz"]]
+WORDS = [
+    "a",
+    "an",
+    "and",
+    "the",
+    "of",
+    "to",
+    "in",
+    "it",
+    "is",
+    "was",
+    "this",
+    "that",
+    "not",
+    "no",
+    "very",
+    "so",
+    "but",
+    "with",
+    "for",
+    "on",
+    "as",
+    "at",
+    "by",
+    "from",
+    "movie",
+    "film",
+    "plot",
+    "story",
+    "acting",
+    "actor",
+    "scene",
+    "script",
+    "music",
+    "gorgeous",
+    "witty",
+    "seductive",
+    "dull",
+    "boring",
+    "great",
+    "good",
+    "bad",
+    "terrible",
+    "awful",
+    "lovely",
+    "charming",
+    "clever",
+    "slow",
+    "fast",
+    "funny",
+    "sad",
+    "long",
+    "short",
+    "bright",
+    "dark",
+    "warm",
+    "cold",
+    "new",
+    "old",
+    "first",
+    "last",
+    "best",
+    "worst",
+    "never",
+    "always",
+    "rather",
+    "quite",
+    "almost",
+    "every",
+    "some",
+    "any",
+    "more",
+    "most",
+    "less",
+    "least",
+    "one",
+    "two",
+    "cafe",
+    "hello",
+    "world",
+]
+PIECES = [
+    "##ly",
+    "##s",
+    "##ing",
+    "##ed",
+    "##est",
+    "##er",
+    "##ful",
+    *"abcdefghijklmnopqrstuvwxyz",
+    *[f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz"],
+]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SYMBOLS = [",", ".", "!", "?", "'", "-", "<", ">", "/", "(", ")", "&", "[", "]"]
 
@@ -36,7 +123,9 @@ def tiny_tokenizer(max_length: int = 32) -> PreTrainedTokenizerFast:
     )
 
 
-def tiny_classifier(n_rows: int, dim: int = 16, dtype: torch.dtype = torch.float32) -> DistilBertForSequenceClassification:
+def tiny_classifier(
+    n_rows: int, dim: int = 16, dtype: torch.dtype = torch.float32
+) -> DistilBertForSequenceClassification:
     """Two layers, two labels, weights large enough that words matter."""
     torch.manual_seed(7)
     config = DistilBertConfig(

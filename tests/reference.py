@@ -1,4 +1,6 @@
-"""The method once more, slowly: one word, one candidate and one coordinate at a time, as the paper and its notes state it."""
+"""The method once more, slowly: one word, one candidate and one coordinate at a time."""
+
+import itertools
 
 import numpy as np
 
@@ -9,7 +11,8 @@ def monotone(a, w, b):
 
 def monotonize(anchor, point, baseline, m):
     return np.array(
-        [a if monotone(a, w, b) else w - (w - b) / m for a, w, b in zip(anchor, point, baseline, strict=True)], dtype=anchor.dtype
+        [a if monotone(a, w, b) else w - (w - b) / m for a, w, b in zip(anchor, point, baseline, strict=True)],
+        dtype=anchor.dtype,
     )
 
 
@@ -52,7 +55,7 @@ def knots(rows, walk, baseline_id):
 def path_integral(gradient, points, n_per_piece=400):
     """Attributions of a path by the midpoint rule with very many nodes on each straight piece; float64."""
     total = np.zeros_like(points[0], dtype=np.float64)
-    for left, right in zip(points[:-1], points[1:], strict=True):
+    for left, right in itertools.pairwise(points):
         step = (right - left) / n_per_piece
         for k in range(n_per_piece):
             total += gradient(left + (k + 0.5) * step) * step

@@ -2,9 +2,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import reference
 
-from captum_dig import AnchorSearch, Greedy, MaxCount, MonotonicPath, PathError, RandomAnchor, RandomNeighbor, Vocabulary
+from captum_dig import (
+    AnchorSearch,
+    Greedy,
+    MaxCount,
+    MonotonicPath,
+    PathError,
+    RandomAnchor,
+    RandomNeighbor,
+    Vocabulary,
+)
+from tests import reference
 
 
 class Farthest(AnchorSearch):
@@ -33,7 +42,7 @@ def test_the_table_walk_is_the_sequential_rule(seed, strategy, m, k):
     assert got.tolist() == [reference.anchor_ids(rows.numpy(), w, 0, m, k, strategy) for w in range(20)]
 
 
-@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: type(search).__name__)
 class TestContract:
     """What every search must keep."""
 
@@ -87,7 +96,10 @@ def test_seeds(kind):
 def test_random_neighbor_is_uniform_over_the_neighbours():
     table = vocabulary(n_rows=300)
     near = table.neighbors(torch.tensor([7]), 10)[0].tolist()
-    firsts = [int(MonotonicPath(table, "random_neighbor", 1, 10, seed=s).anchor_ids(torch.tensor([7]), 0)[0, 1]) for s in range(600)]
+    firsts = [
+        int(MonotonicPath(table, "random_neighbor", 1, 10, seed=s).anchor_ids(torch.tensor([7]), 0)[0, 1])
+        for s in range(600)
+    ]
     counts = [firsts.count(i) for i in near]
     assert sum(counts) == 600
     # 60 expected of each; the standard deviation is 7.3.
@@ -96,7 +108,10 @@ def test_random_neighbor_is_uniform_over_the_neighbours():
 
 def test_random_anchor_reaches_the_whole_vocabulary():
     table = vocabulary(n_rows=40)
-    firsts = {int(MonotonicPath(table, "random_anchor", 1, 39, seed=s).anchor_ids(torch.tensor([7]), 0)[0, 1]) for s in range(600)}
+    firsts = {
+        int(MonotonicPath(table, "random_anchor", 1, 39, seed=s).anchor_ids(torch.tensor([7]), 0)[0, 1])
+        for s in range(600)
+    }
     assert firsts == set(range(40)) - {0, 7}
 
 

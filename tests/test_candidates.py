@@ -86,9 +86,7 @@ def unigram() -> PreTrainedTokenizerFast:
 
 def metaspace_bpe() -> PreTrainedTokenizerFast:
     tokens = ["<s>", "<unk>", "<0x0A>", "<0x41>", "<0xE4>", *metaspace_pieces()]
-    backend = Tokenizer(
-        models.BPE(vocab=numbered(tokens), merges=[], unk_token="<unk>", byte_fallback=True)
-    )
+    backend = Tokenizer(models.BPE(vocab=numbered(tokens), merges=[], unk_token="<unk>", byte_fallback=True))
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     backend.decoder = decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)])
@@ -97,9 +95,7 @@ def metaspace_bpe() -> PreTrainedTokenizerFast:
 
 def word_suffix_bpe() -> PreTrainedTokenizerFast:
     tokens = ["<unk>", *(w + "</w>" for w in [*WORDS, *SYMBOLS, *FOREIGN]), "gor", "mov", "fil"]
-    backend = Tokenizer(
-        models.BPE(vocab=numbered(tokens), merges=[], unk_token="<unk>", end_of_word_suffix="</w>")
-    )
+    backend = Tokenizer(models.BPE(vocab=numbered(tokens), merges=[], unk_token="<unk>", end_of_word_suffix="</w>"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     backend.decoder = decoders.BPEDecoder()
     return wrap(backend, unk_token="<unk>")

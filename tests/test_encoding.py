@@ -1,12 +1,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.models import tiny_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from captum_dig.encoding import TextEncoder
 from captum_dig.errors import ModelError
+from tests.models import tiny_tokenizer
 
 SENTENCES = ["Don't café 🤗 a witty, gorgeous movie", "ünïcode naïve 🎬🎬 plot", "the end"]
 
@@ -17,7 +17,10 @@ def byte_level():
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    backend.train_from_iterator(SENTENCES, trainers.BpeTrainer(vocab_size=320, initial_alphabet=alphabet, special_tokens=["<|end|>"], show_progress=False))
+    backend.train_from_iterator(
+        SENTENCES,
+        trainers.BpeTrainer(vocab_size=320, initial_alphabet=alphabet, special_tokens=["<|end|>"], show_progress=False),
+    )
     return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>", pad_token="<|end|>")
 
 
@@ -27,7 +30,10 @@ def sentence_piece():
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()
     backend.train_from_iterator(
-        SENTENCES * 3, trainers.UnigramTrainer(vocab_size=90, special_tokens=["<pad>", "<unk>", "<s>"], unk_token="<unk>", show_progress=False)
+        SENTENCES * 3,
+        trainers.UnigramTrainer(
+            vocab_size=90, special_tokens=["<pad>", "<unk>", "<s>"], unk_token="<unk>", show_progress=False
+        ),
     )
     return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", bos_token="<s>")
 
@@ -60,8 +66,8 @@ class TestEveryTokenizer:
 
 def test_emoji_and_accents_are_whole_words():
     text = "café 🤗 movie"
-    for kind in KINDS:
-        (encoding,) = TextEncoder(KINDS[kind], None).encode(text)
+    for tokenizer in KINDS.values():
+        (encoding,) = TextEncoder(tokenizer, None).encode(text)
         assert [text[a:b] for a, b in encoding.word_offsets] == ["café", "🤗", "movie"]
 
 
@@ -77,7 +83,9 @@ def test_an_empty_text_has_only_special_tokens():
     (encoding,) = TextEncoder(KINDS["wordpiece"], None).encode("")
     assert encoding.tokens == ("[CLS]", "[SEP]")
     assert encoding.words == encoding.word_offsets == ()
-    with pytest.raises(ValueError, match="the text must give at least one token, got ''; this tokenizer adds no special tokens"):
+    with pytest.raises(
+        ValueError, match="the text must give at least one token, got ''; this tokenizer adds no special tokens"
+    ):
         TextEncoder(KINDS["byte-level"], None).encode("")
 
 
@@ -87,7 +95,10 @@ LONG = "the movie is witty and the plot is dull but the acting was gorgeous and 
 def test_a_long_text_is_truncated_with_a_warning_that_says_how_much():
     whole = len(TextEncoder(KINDS["wordpiece"], None).encode(LONG)[0].ids)
     encoder = TextEncoder(KINDS["wordpiece"], 10)
-    with pytest.warns(UserWarning, match=f"the text has {whole} tokens, {whole - 10} more than the 10 that the model reads; the last {whole - 10} are not"):
+    with pytest.warns(
+        UserWarning,
+        match=f"the text has {whole} tokens, {whole - 10} more than the 10 that the model reads; the last {whole - 10} are not",
+    ):
         (encoding,) = encoder.encode(LONG)
     assert len(encoding.ids) == 10
     assert encoding.truncated == whole - 10

@@ -3,9 +3,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tests import reference
 
 from captum_dig.monotone import is_monotone_path, monotone_mask, monotonize
+from tests import reference
 
 VALUES = st.floats(-1e3, 1e3, width=32)
 TRIPLES = hnp.arrays("float32", (3, 5), elements=VALUES)
@@ -15,7 +15,9 @@ TRIPLES = hnp.arrays("float32", (3, 5), elements=VALUES)
 def test_monotonize_is_the_loop(triple, m):
     anchor, point, baseline = triple
     got = monotonize(*map(torch.tensor, (anchor, point, baseline)), n_anchors=m)
-    torch.testing.assert_close(got, torch.tensor(reference.monotonize(anchor, point, baseline, m)), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(
+        got, torch.tensor(reference.monotonize(anchor, point, baseline, m)), rtol=1e-5, atol=1e-4
+    )
 
 
 @given(TRIPLES, st.integers(1, 50))

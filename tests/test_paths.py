@@ -4,10 +4,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import reference
 
 from captum_dig import MonotonicPath, PathError, PathGenerator, StraightLine, Vocabulary, VocabularyError, upsample
 from captum_dig.monotone import is_monotone_path
+from tests import reference
+
+
+def path_name(path):
+    return path.strategy.__class__.__name__ if isinstance(path, MonotonicPath) else type(path).__name__
 
 
 class Detour(PathGenerator):
@@ -20,11 +24,12 @@ class Detour(PathGenerator):
 
 ROWS = torch.randn(80, 6, generator=torch.Generator().manual_seed(1))
 PATHS = [StraightLine(), Detour()] + [
-    MonotonicPath(Vocabulary(ROWS), s, n_anchors=5, n_neighbors=12, seed=2) for s in ("greedy", "maxcount", "random_neighbor", "random_anchor")
+    MonotonicPath(Vocabulary(ROWS), s, n_anchors=5, n_neighbors=12, seed=2)
+    for s in ("greedy", "maxcount", "random_neighbor", "random_anchor")
 ]
 
 
-@pytest.mark.parametrize("path", PATHS, ids=repr)
+@pytest.mark.parametrize("path", PATHS, ids=path_name)
 class TestContract:
     """What every path must keep."""
 
@@ -61,11 +66,16 @@ class TestContract:
         assert not path(ROWS[None, :2].clone().requires_grad_(), torch.zeros(1, 2, 6)).requires_grad
 
     def test_integers_are_refused(self, path):
-        with pytest.raises(TypeError, match=r"inputs must be floating point, got torch.int64; for token ids attribute to the embedding layer"):
+        with pytest.raises(
+            TypeError,
+            match=r"inputs must be floating point, got torch.int64; for token ids attribute to the embedding layer",
+        ):
             path(torch.ones(1, 6, dtype=torch.int64), torch.zeros(1, 6, dtype=torch.int64))
 
     def test_shapes_must_agree(self, path):
-        with pytest.raises(ValueError, match=r"inputs and baselines must have one shape \(B, ...\), got \(1, 6\) and \(2, 6\)"):
+        with pytest.raises(
+            ValueError, match=r"inputs and baselines must have one shape \(B, ...\), got \(1, 6\) and \(2, 6\)"
+        ):
             path(torch.ones(1, 6), torch.ones(2, 6))
 
     @pytest.mark.parametrize("which", ["inputs", "baselines"])
@@ -93,12 +103,27 @@ class Promise(Answer):
     [
         (Answer(lambda x, b: [b, x]), "Answer.knots must return a tensor, got list"),
         (Answer(lambda x, b: x[None]), r"Answer.knots must return shape \(P, 2, 3\) with P >= 2, got \(1, 2, 3\)"),
-        (Answer(lambda x, b: torch.stack([b, x], dim=1)), r"Answer.knots must return shape \(P, 2, 3\).*got \(2, 2, 3\)$|must equal"),
-        (Answer(lambda x, b: torch.stack([b, x]).double()), "Answer.knots must keep the dtype and device of the inputs, torch.float32 on cpu"),
-        (Answer(lambda x, b: torch.stack([x, b])), "the first knot of Answer must equal the baselines exactly, got a difference of up to 1"),
-        (Answer(lambda x, b: torch.stack([b, x + 1e-3])), "the last knot of Answer must equal the inputs exactly, got a difference of up to 0.001"),
+        (
+            Answer(lambda x, b: torch.stack([b, x], dim=1)),
+            r"Answer.knots must return shape \(P, 2, 3\).*got \(2, 2, 3\)$|must equal",
+        ),
+        (
+            Answer(lambda x, b: torch.stack([b, x]).double()),
+            "Answer.knots must keep the dtype and device of the inputs, torch.float32 on cpu",
+        ),
+        (
+            Answer(lambda x, b: torch.stack([x, b])),
+            "the first knot of Answer must equal the baselines exactly, got a difference of up to 1",
+        ),
+        (
+            Answer(lambda x, b: torch.stack([b, x + 1e-3])),
+            "the last knot of Answer must equal the inputs exactly, got a difference of up to 0.001",
+        ),
         (Answer(lambda x, b: torch.stack([b, x * torch.nan, x])), "Answer.knots must be finite"),
-        (Promise(lambda x, b: torch.stack([b, x + 1, x])), "Promise declares monotone = True, but a coordinate of its knots turns back"),
+        (
+            Promise(lambda x, b: torch.stack([b, x + 1, x])),
+            "Promise declares monotone = True, but a coordinate of its knots turns back",
+        ),
     ],
 )
 def test_what_a_path_returns_is_checked(path, message):
@@ -113,7 +138,9 @@ def test_knots_are_those_of_the_loop(seed, strategy, m):
     got = path(rows[None, 1:6], rows[0].expand(1, 5, 4))[:, 0]
     for i, word in enumerate(range(1, 6)):
         walk = reference.anchor_ids(rows.numpy(), word, 0, m, 8, strategy)
-        torch.testing.assert_close(got[:, i], torch.tensor(reference.knots(rows.numpy(), walk, 0).copy()), rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            got[:, i], torch.tensor(reference.knots(rows.numpy(), walk, 0).copy()), rtol=0, atol=1e-6
+        )
 
 
 def test_noise_starts_at_the_nearest_row_and_ends_at_itself():
@@ -131,7 +158,9 @@ def test_vectors_from_elsewhere_are_refused():
 
 
 def test_another_width_is_refused():
-    with pytest.raises(ValueError, match=r"inputs must have shape \(B, ..., 6\), the width of the vocabulary, got \(1, 7\)"):
+    with pytest.raises(
+        ValueError, match=r"inputs must have shape \(B, ..., 6\), the width of the vocabulary, got \(1, 7\)"
+    ):
         PATHS[2](torch.ones(1, 7), torch.zeros(1, 7))
 
 
@@ -162,12 +191,20 @@ def test_more_neighbours_than_rows_are_clamped():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"strategy": "gready"}, ValueError, "strategy must be one of 'greedy', 'maxcount', 'random_neighbor', 'random_anchor' or an AnchorSearch, got 'gready'"),
+        (
+            {"strategy": "gready"},
+            ValueError,
+            "strategy must be one of 'greedy', 'maxcount', 'random_neighbor', 'random_anchor' or an AnchorSearch, got 'gready'",
+        ),
         ({"strategy": 3}, TypeError, "strategy must be a name or an AnchorSearch, got int"),
         ({"n_anchors": 0}, ValueError, "n_anchors must be an integer of at least 1, got 0"),
         ({"n_neighbors": -5}, ValueError, "n_neighbors must be an integer of at least 1, got -5"),
         ({"n_anchors": 2.5}, ValueError, "n_anchors must be an integer of at least 1, got 2.5"),
-        ({"candidates": torch.ones(3, dtype=torch.bool)}, ValueError, r"candidates must be a boolean mask of shape \(80,\), got torch.bool \(3,\)"),
+        (
+            {"candidates": torch.ones(3, dtype=torch.bool)},
+            ValueError,
+            r"candidates must be a boolean mask of shape \(80,\), got torch.bool \(3,\)",
+        ),
         ({"candidates": torch.zeros(80, dtype=torch.bool)}, ValueError, "candidates must allow at least one row"),
     ],
 )

@@ -46,7 +46,9 @@ def test_blocks_of_steps_are_the_whole(seed, method, n_steps, block):
     schedule = Schedule.on((knots,), method, "arc", n_steps)
     parts = [slice(i, min(i + block, n_steps)) for i in range(0, n_steps, block)]
     assert torch.equal(torch.cat([schedule.nodes(knots, p) for p in parts]), schedule.nodes(knots, slice(0, n_steps)))
-    assert torch.equal(torch.cat([schedule.weights(knots, p) for p in parts]), schedule.weights(knots, slice(0, n_steps)))
+    assert torch.equal(
+        torch.cat([schedule.weights(knots, p) for p in parts]), schedule.weights(knots, slice(0, n_steps))
+    )
 
 
 @given(st.integers(0, 1000), st.sampled_from(METHODS), st.integers(1, 30))
@@ -111,7 +113,9 @@ def test_tuples_share_one_parameter():
     joint = torch.cat([first.flatten(2), second.flatten(2)], dim=2)
     expected = Schedule.on((joint,), "riemann_middle", "arc", 7)
     np.testing.assert_allclose(schedule.edge_fraction, expected.edge_fraction, rtol=1e-9, atol=1e-9)
-    with pytest.raises(ValueError, match=r"the paths of a tuple of inputs must have the same number of knots, got \[4, 6\]"):
+    with pytest.raises(
+        ValueError, match=r"the paths of a tuple of inputs must have the same number of knots, got \[4, 6\]"
+    ):
         Schedule.on((first, first[:4]), "riemann_middle", "arc", 7)
 
 
@@ -151,7 +155,10 @@ def test_a_rule_is_checked():
 
 def test_unknown_names():
     knots = random_knots(0)
-    with pytest.raises(ValueError, match="method must be one of 'gausslegendre', 'riemann_left'.*got 'greedy'; the anchor search is `strategy`"):
+    with pytest.raises(
+        ValueError,
+        match="method must be one of 'gausslegendre', 'riemann_left'.*got 'greedy'; the anchor search is `strategy`",
+    ):
         Schedule.on((knots,), "greedy", "arc", 3)
     with pytest.raises(ValueError, match="spacing must be one of 'arc', 'knots', got 'even'"):
         Schedule.on((knots,), "riemann_left", "even", 3)

@@ -82,9 +82,7 @@ def results(draw):
         input_value=draw(st.floats()),
         baseline_value=draw(st.floats()),
         anchors=many(st.lists(st.text()), n),
-        settings=dataclasses.replace(
-            SETTINGS, model=draw(st.text()), seed=draw(st.none() | st.integers(0))
-        ),
+        settings=dataclasses.replace(SETTINGS, model=draw(st.text()), seed=draw(st.none() | st.integers(0))),
         truncated=draw(st.integers(0, 3)),
     )
 
@@ -122,9 +120,7 @@ def test_derived_values():
     assert one.delta_percent == 50.0
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "predicted"), [((0.5, 0.5), 0), ((math.nan, 0.1), 1), ((math.nan,) * 2, 0)]
-)
+@pytest.mark.parametrize(("probabilities", "predicted"), [((0.5, 0.5), 0), ((math.nan, 0.1), 1), ((math.nan,) * 2, 0)])
 def test_the_prediction_is_the_first_of_the_most_probable(probabilities, predicted):
     assert result(probabilities=probabilities).predicted == predicted
 
@@ -297,9 +293,7 @@ def test_html_shows_the_words_of_the_path():
 
 
 def test_repr_is_one_line_and_str_is_readable():
-    assert repr(result()) == (
-        "TextAttribution('Not  unkind!', explained='good', words=3, delta_percent=50)"
-    )
+    assert repr(result()) == ("TextAttribution('Not  unkind!', explained='good', words=3, delta_percent=50)")
     assert len(repr(result(text="Not  unkind!" + " more" * 99))) < 150
     assert "Not[+++]  unkind[--]!" in str(result())
     assert re.search(r"^\+1\.000 █+ Not$", str(result()), re.MULTILINE)

@@ -5,10 +5,16 @@ import warnings
 import pytest
 import torch
 from captum.attr import LayerIntegratedGradients
-from tests.models import tiny_classifier, tiny_tokenizer
-from transformers import DistilBertConfig, DistilBertForMaskedLM, DistilBertForTokenClassification, DistilBertModel, TextClassificationPipeline
+from transformers import (
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    DistilBertForTokenClassification,
+    DistilBertModel,
+    TextClassificationPipeline,
+)
 
 from captum_dig import ModelError, TextAttribution, TextExplainer, VocabularyError
+from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
 TEXTS = [TEXT, "dull", "the acting was not so bad but the story is awful and slow", "no!", "hello world ☃ qqq"]
@@ -114,7 +120,14 @@ def test_long_texts(explainer):
 @pytest.mark.parametrize("baseline", ["pad", "mask", "unk", "sep", "dull", 11])
 def test_baselines(explainer, baseline):
     result = explainer.explain(TEXT, baseline=baseline)
-    assert result.settings.baseline in ("[PAD]", "[MASK]", "[UNK]", "[SEP]", "dull", explainer.explain(TEXT, baseline=11).settings.baseline)
+    assert result.settings.baseline in (
+        "[PAD]",
+        "[MASK]",
+        "[UNK]",
+        "[SEP]",
+        "dull",
+        explainer.explain(TEXT, baseline=11).settings.baseline,
+    )
     assert result.delta_percent < 20
 
 
@@ -130,7 +143,7 @@ def test_anchors_are_words_by_default_and_any_row_if_asked(classifier, tokenizer
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_dtypes(tokenizer, dtype):
     result = make(tiny_classifier(len(tokenizer), dtype=dtype), tokenizer).explain(TEXT)
-    assert all(map(lambda s: s == s, result.token_scores))  # noqa: C417, PLR0124 - NaN is not itself
+    assert all(map(lambda s: s == s, result.token_scores))  # noqa: C417 - NaN is not itself
     assert result.delta_percent < 30
 
 
@@ -177,7 +190,9 @@ def test_from_a_folder_and_from_a_pipeline(tmp_path, classifier, tokenizer):
     expected = make(classifier, tokenizer).explain(TEXT)
     folder = TextExplainer.from_pretrained(tmp_path, **options).explain(TEXT)
     assert folder.settings.model == str(tmp_path)
-    pipeline = TextExplainer.from_pipeline(TextClassificationPipeline(model=classifier, tokenizer=tokenizer), **options).explain(TEXT)
+    pipeline = TextExplainer.from_pipeline(
+        TextClassificationPipeline(model=classifier, tokenizer=tokenizer), **options
+    ).explain(TEXT)
     for result in (folder, pipeline):
         assert result.token_scores == pytest.approx(expected.token_scores, abs=1e-6)
     with pytest.raises(ModelError, match="pipeline must be a TextClassificationPipeline, got str"):
@@ -194,10 +209,18 @@ def test_one_text_or_many(explainer):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"target": "GOOD"}, ValueError, "target must be 'predicted', one of 'NEGATIVE', 'POSITIVE', or an index below 2, got 'GOOD'"),
+        (
+            {"target": "GOOD"},
+            ValueError,
+            "target must be 'predicted', one of 'NEGATIVE', 'POSITIVE', or an index below 2, got 'GOOD'",
+        ),
         ({"target": 2}, ValueError, "target must be .* got 2"),
         ({"target": [0, 1]}, ValueError, "target must be one class, or one for each of the 1 texts, got 2"),
-        ({"baseline": "padd"}, ValueError, "baseline must be one of 'pad', 'mask', 'unk', 'sep', 'cls', a token of the vocabulary or its id, got 'padd'"),
+        (
+            {"baseline": "padd"},
+            ValueError,
+            "baseline must be one of 'pad', 'mask', 'unk', 'sep', 'cls', a token of the vocabulary or its id, got 'padd'",
+        ),
         ({"baseline": -1}, ValueError, "baseline must be an id from 0 to .* got -1"),
         ({"strategy": "gready"}, ValueError, "strategy must be one of 'greedy', .*'straight_line', got 'gready'"),
         ({"method": "simpson"}, ValueError, "method must be one of 'gausslegendre'.*got 'simpson'"),
@@ -241,7 +264,9 @@ def test_models_that_classify_no_texts(tmp_path, tokenizer):
     for kind in (DistilBertModel, DistilBertForMaskedLM):
         kind(config).save_pretrained(tmp_path)
         tokenizer.save_pretrained(tmp_path)
-        with pytest.raises(ModelError, match=r"model must be a fine-tuned sequence classifier, got .* without weights for classifier"):
+        with pytest.raises(
+            ModelError, match=r"model must be a fine-tuned sequence classifier, got .* without weights for classifier"
+        ):
             TextExplainer.from_pretrained(tmp_path)
 
 
@@ -256,7 +281,9 @@ def test_the_demo():
     explainer = TextExplainer.demo()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        good, bad = explainer.explain(["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."])
+        good, bad = explainer.explain(
+            ["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."]
+        )
     assert (good.predicted_label, bad.predicted_label) == ("POSITIVE", "NEGATIVE")
     assert max(good.delta_percent, bad.delta_percent) < 5
     assert good.settings.model == "demo"

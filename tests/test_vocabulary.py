@@ -4,10 +4,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import reference
 from torch import nn
 
 from captum_dig import CaptumDigError, Vocabulary, VocabularyError
+from tests import reference
 
 
 @pytest.fixture
@@ -98,7 +98,9 @@ def test_factory_strings(rows, index):
 
 
 def test_an_unknown_factory_string_is_named(rows):
-    with pytest.raises(ValueError, match=r"index must be a FAISS factory string that fits \(200, 6\) rows, got 'Nonsense'"):
+    with pytest.raises(
+        ValueError, match=r"index must be a FAISS factory string that fits \(200, 6\) rows, got 'Nonsense'"
+    ):
         Vocabulary(rows, index="Nonsense")
 
 

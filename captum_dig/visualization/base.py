@@ -197,9 +197,7 @@ class Picture:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for segment in self.segments:
             if not isinstance(segment, Segment):
-                raise TypeError(
-                    f"segments must hold Segments, got {segment!r}; wrap it in Segment(...)"
-                )
+                raise TypeError(f"segments must hold Segments, got {segment!r}; wrap it in Segment(...)")
 
     @property
     def text(self) -> str:

@@ -66,9 +66,7 @@ def contrast(one: Color, other: Color) -> float:
 
 
 def _luminance(color: Color) -> float:
-    linear = [
-        c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color
-    ]
+    linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -102,9 +100,7 @@ class TerminalText:
             yield Text()
             yield self._ranking(colored=colored, ascii_only=options.ascii_only)
         if left := len(self.picture.words) - len(self._ranked()):
-            yield Text(
-                f"… and {left} weaker" if not options.ascii_only else f"... and {left} weaker"
-            )
+            yield Text(f"… and {left} weaker" if not options.ascii_only else f"... and {left} weaker")
         if self.picture.scale.maximum:
             yield _legend(colored=colored)
 
@@ -189,9 +185,7 @@ def plain_text(picture: Picture, *, width: int = 80, top: int = 10) -> str:
 
     stream = io.StringIO()
     # force_jupyter: a notebook would otherwise display the text instead of handing it over.
-    console = Console(
-        file=stream, width=width, color_system=None, force_jupyter=False, legacy_windows=False
-    )
+    console = Console(file=stream, width=width, color_system=None, force_jupyter=False, legacy_windows=False)
     console.print(terminal_text(picture, color=False, top=top))
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().split("\n"))
 
@@ -225,9 +219,7 @@ def _legend(*, colored: bool) -> Text:
     if not colored:
         return Text("[+] raises the explained output, [-] lowers it; more signs, more strongly.")
     red, blue = (_style(score, Scale(1.0), colored=True) for score in (1.0, -1.0))
-    return Text.assemble(
-        "Each word ", ("raises", red), " or ", ("lowers", blue), " the explained output."
-    )
+    return Text.assemble("Each word ", ("raises", red), " or ", ("lowers", blue), " the explained output.")
 
 
 def _style(score: float | None, scale: Scale, *, colored: bool) -> str:

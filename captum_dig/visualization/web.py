@@ -179,11 +179,7 @@ def _words(picture: Picture) -> str:
             remarks.insert(0, scale.show(segment.score))
         kind, style = _look(segment.score, scale)
         note = " cdig-note" if segment.note else ""
-        hover = _escape(
-            f"{segment.text.strip()}: {'; '.join(remarks)}"
-            if segment.score is not None
-            else segment.note
-        )
+        hover = _escape(f"{segment.text.strip()}: {'; '.join(remarks)}" if segment.score is not None else segment.note)
         parts.append(f'<span class="cdig-word{kind}{note}"{style} title="{hover}">{text}</span>')
     return "".join(parts)
 
@@ -246,9 +242,7 @@ def _settings(picture: Picture) -> str:
 
 
 def _pairs(pairs: tuple[tuple[str, str], ...]) -> str:
-    items = (
-        f"<dt>{_escape(name)}</dt><dd><bdi>{_escape(value)}</bdi></dd>" for name, value in pairs
-    )
+    items = (f"<dt>{_escape(name)}</dt><dd><bdi>{_escape(value)}</bdi></dd>" for name, value in pairs)
     return f"<dl>{''.join(items)}</dl>" if pairs else ""
 
 
