@@ -104,13 +104,14 @@ def measure(strategy: str, texts: list[str], steps: tuple[int, ...], arguments: 
     # Texts of similar length share a batch, which saves padding.
     texts = sorted(texts, key=len)
     reference = explain(texts, "gausslegendre", "arc", arguments.reference_steps)
-    every = max(1, len(texts) // arguments.n_compared)
+    compared = slice(0, None, max(1, len(texts) // arguments.n_compared)) if arguments.n_compared else slice(0)
     headline = {}
     for name, n_steps in ((DEFAULT, 50), (next(iter(RULES)), arguments.n_anchors + 1)):
         headline[f"{name}, n={n_steps}"] = summarize(explain(texts, *RULES[name], n_steps), reference)
     table = {
-        name: {str(n): summarize(explain(texts[::every], *rule, n), reference[::every]) for n in steps}
+        name: {str(n): summarize(explain(texts[compared], *rule, n), reference[compared]) for n in steps}
         for name, rule in RULES.items()
+        if texts[compared]
     }
     return {
         "reference": {
@@ -119,7 +120,7 @@ def measure(strategy: str, texts: list[str], steps: tuple[int, ...], arguments: 
         },
         "headline": headline,
         "table": table,
-        "n_compared": len(texts[::every]),
+        "n_compared": len(texts[compared]),
         "seconds": round(time.perf_counter() - started, 1),
     }
 
@@ -173,7 +174,7 @@ def print_tables(report: dict[str, Any]) -> None:
     for strategy, found in report["strategies"].items():
         for line, values in found["headline"].items():
             print(f"{strategy}: {line}: {values}")
-        for quantity in ("delta_percent_median", "token_error_median"):
+        for quantity in ("delta_percent_median", "token_error_median") if found["table"] else ():
             print(f"\n{strategy}, {quantity}, {found['n_compared']} sentences")
             columns = list(next(iter(found["table"].values())))
             print(" " * 24 + "".join(f"{n:>9}" for n in columns))

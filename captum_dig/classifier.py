@@ -57,6 +57,11 @@ class Classifier:
         """Where the model's weights are."""
         return next(self.model.parameters()).device
 
+    @property
+    def pads(self) -> bool:
+        """Whether the model tells padding from text, so that texts of different length can share a batch."""
+        return getattr(self.model.config, "pad_token_id", None) is not None
+
     def embed(self, input_ids: Tensor) -> Tensor:
         """Look up the embeddings of ids, shape (B, T), as the model does: shape (B, T, D)."""
         with torch.no_grad():

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from captum_dig.errors import ModelError
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedTokenizerBase
 
 Overflow = Literal["truncate", "windows", "error"]
 OVERFLOWS: tuple[str, ...] = get_args(Overflow)
+
+# Special tokens that can be called by what they are for.
+_ROLES = ("pad", "mask", "unk", "eos", "bos", "sep", "cls")
 
 Span = tuple[int, int]
 
@@ -106,6 +110,50 @@ class TextEncoder:
             f"{message}; the last {surplus} are not explained (overflow='windows' explains them all)", stacklevel=2
         )
         return [self._truncate(text)]
+
+    @property
+    def pads(self) -> bool:
+        """Whether texts of different length can share a batch."""
+        return self._tokenizer.pad_token_id is not None
+
+    def pad(self, encodings: Sequence[Encoding]) -> "dict[str, Tensor]":
+        """Put encodings into one batch: a tensor of shape (B, T) for each input of the model, padded on the right."""
+        import torch
+
+        if len(encodings) == 1:
+            return {name: torch.tensor([row]) for name, row in encodings[0].inputs.items()}
+        return dict(self._tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt"))
+
+    def token_id(self, argument: str, token: str | int, n_rows: int) -> int:
+        """Find the row of a token.
+
+        Args:
+            argument: How messages call it.
+            token: A special token's role, such as ``"pad"`` or ``"mask"``; a token of the vocabulary; or an id.
+            n_rows: The number of rows that the model has.
+
+        Returns:
+            The id.
+
+        Raises:
+            ValueError: If there is no such token; the message lists the roles there are.
+        """
+        if isinstance(token, int) and not isinstance(token, bool):
+            if 0 <= token < n_rows:
+                return token
+            raise ValueError(f"{argument} must be an id from 0 to {n_rows - 1}, got {token}")
+        roles = {role: getattr(self._tokenizer, f"{role}_token_id", None) for role in _ROLES}
+        known = {role: i for role, i in roles.items() if i is not None}
+        found = known.get(str(token), self._tokenizer.get_vocab().get(token))
+        if found is None:
+            names = ", ".join(map(repr, known))
+            raise ValueError(f"{argument} must be one of {names}, a token of the vocabulary or its id, got {token!r}")
+        return int(found)
+
+    def show(self, token_id: int) -> str:
+        """Write a token as a person reads it, without the marks of its tokenizer."""
+        plain = str(self._tokenizer.decode([token_id])).strip()
+        return plain or str(self._tokenizer.convert_ids_to_tokens(token_id))
 
     def _truncate(self, text: str) -> Encoding:
         return self._encode(text, truncation=True, max_length=self.max_tokens)

@@ -228,7 +228,7 @@ class MonotonicPath(PathGenerator):
         knots[0] = starts
         if bool(moving.any()):
             knots[:, moving] = self._walk(ends[moving].to(precise), starts[moving].to(precise)).to(inputs.dtype)
-        return knots.reshape(-1, *inputs.shape)
+        return knots.reshape(len(knots), *inputs.shape)
 
     def _walk(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Knots of vectors that differ from their baselines: two tensors (N, D) to one of (m + 2, N, D)."""

@@ -10,6 +10,7 @@ weights of its nodes are edges that separate them.
 """
 
 import functools
+import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Final, Literal, cast, final, get_args
@@ -104,25 +105,27 @@ class Trapezoid(QuadratureRule):
 
 @dataclass(frozen=True)
 class CompositeGauss(QuadratureRule):
-    """Gauss-Legendre inside each long piece, equal cells over each run of short ones.
+    """Gauss-Legendre inside each straight piece, as far as there are nodes for it.
 
-    A piece is long if its share of the nodes is at least `threshold`: there the integrand is smooth and Gauss-Legendre
-    converges fastest. A run of shorter pieces has a kink in most of its cells, where nothing beats the middle of a
-    cell. Nodes go one by one to the part with the largest length per node. On a single piece this is the Gauss-Legendre
-    rule that Captum uses; with many nodes every piece is long.
+    Neighbouring pieces that together are shorter than an even cell, 1 / n, share cells; every other piece is a part of
+    its own. Each part gets a node, and the rest go one by one to the part with the largest length per node. A part of
+    one piece, where the integrand is smooth, takes Gauss-Legendre nodes; one of several pieces takes equal cells with
+    the node in the middle. So does the whole path while there are fewer than `headroom` nodes for each piece: one node
+    for every short piece would leave too few for the long ones. On a straight line, one piece, this is the rule that
+    Captum calls Gauss-Legendre.
 
     Attributes:
-        threshold: The least number of nodes, in proportion to its length, that makes a piece long.
+        headroom: How many nodes there must be for each piece before pieces are told apart.
     """
 
-    threshold: float
+    headroom: float
 
     def cells(self, lengths: Array, n_steps: int) -> Cells:
         """Place the cells, for each example by itself."""
         columns = [self._column(column, n_steps) for column in lengths.T]
-        edges = np.stack([edges for edges, _ in columns], axis=1) if columns else np.zeros((n_steps + 1, 0))
-        nodes = np.stack([nodes for _, nodes in columns], axis=1) if columns else np.zeros((n_steps, 0))
-        return Cells(edges, nodes)
+        edges = [edges for edges, _ in columns] or [np.zeros(n_steps + 1)]
+        nodes = [nodes for _, nodes in columns] or [np.zeros(n_steps)]
+        return Cells(np.stack(edges, axis=1)[:, : len(columns)], np.stack(nodes, axis=1)[:, : len(columns)])
 
     def _column(self, lengths: Array, n_steps: int) -> tuple[Array, Array]:
         breaks = _cumulated(lengths[:, None])[:, 0]
@@ -130,8 +133,8 @@ class CompositeGauss(QuadratureRule):
         shares = np.array([breaks[stop] - breaks[start] for start, stop in parts])
         edges, nodes = [np.zeros(1)], []
         for (start, stop), share, n_nodes in zip(parts, shares, _apportion(shares, n_steps), strict=True):
-            place, cuts = _gauss(n_nodes) if stop == start + 1 else _middles(n_nodes)
-            nodes.append(breaks[start] + share * place)
+            places, cuts = _gauss(n_nodes) if stop == start + 1 else _middles(n_nodes)
+            nodes.append(breaks[start] + share * places)
             edges.append(breaks[start] + share * cuts)
         joined = np.concatenate(edges)
         joined[-1] = 1.0
@@ -139,16 +142,23 @@ class CompositeGauss(QuadratureRule):
         return joined, np.clip(np.concatenate(nodes), joined[:-1], joined[1:])
 
     def _parts(self, lengths: Array, n_steps: int) -> list[tuple[int, int]]:
-        """Runs of pieces that get a rule together: each long piece alone, and what lies between."""
-        long = lengths * n_steps >= self.threshold
-        starts = [i for i in range(len(lengths)) if i == 0 or long[i] or long[i - 1]]
-        parts = list(zip(starts, [*starts[1:], len(lengths)], strict=True))
-        # Fewer nodes than parts leave nothing to share out: the whole path is one run.
-        return parts if len(parts) <= n_steps else [(0, len(lengths))]
+        """Runs of pieces that get a rule together, as ranges of pieces."""
+        if n_steps < self.headroom * len(lengths) and len(lengths) > 1:
+            return [(0, len(lengths))]
+        bounds = list(range(len(lengths) + 1))
+        shares = list(lengths)
+        while len(shares) > 1:
+            pairs = np.add(shares[:-1], shares[1:])
+            i = int(pairs.argmin())
+            if pairs[i] * n_steps >= 1:
+                break
+            shares[i : i + 2] = [pairs[i]]
+            del bounds[i + 1]
+        return list(itertools.pairwise(bounds))
 
 
 RULES: Final[dict[str, QuadratureRule]] = {
-    "gausslegendre": CompositeGauss(threshold=2.0),
+    "gausslegendre": CompositeGauss(headroom=1.25),
     "riemann_left": Riemann(0.0),
     "riemann_right": Riemann(1.0),
     "riemann_middle": Riemann(0.5),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
 Target: TypeAlias = str | int
-_ROLES = ("pad", "mask", "unk", "eos", "bos", "sep", "cls")
 _STRAIGHT_LINE = "straight_line"
 
 
@@ -254,14 +253,14 @@ class TextExplainer:
         targets = self._targets(target, len(texts))
         strategy = strategy or self._strategy
         path = self._path(strategy)
-        baseline_id = self._baseline_id(baseline)
+        baseline_id = self._encoder.token_id("baseline", baseline, len(self._vocabulary))
         settings = ExplanationSettings(
             model=self._classifier.name,
             strategy=strategy,
             candidates=self._candidates_name,
             n_anchors=path.n_anchors if isinstance(path, MonotonicPath) else 0,
             n_neighbors=path.n_neighbors if isinstance(path, MonotonicPath) else 0,
-            baseline=self._token(baseline_id),
+            baseline=self._encoder.show(baseline_id),
             n_steps=n_steps,
             method=method,
             spacing=self._spacing,
@@ -270,7 +269,7 @@ class TextExplainer:
             seed=getattr(path.strategy, "seed", None) if isinstance(path, MonotonicPath) else None,
         )
         # A model without a padding token reads one text at a time.
-        pads = self._tokenizer.pad_token_id is not None and self._classifier.model.config.pad_token_id is not None
+        pads = self._encoder.pads and self._classifier.pads
         batches = self._batches(texts, targets, batch_size if pads else 1, overflow)
         return (
             result
@@ -304,7 +303,7 @@ class TextExplainer:
         internal_batch_size: int,
     ) -> list[TextAttribution]:
         classifier, device = self._classifier, self._classifier.device
-        inputs = {name: tensor.to(device) for name, tensor in self._pad(encodings).items()}
+        inputs = {name: tensor.to(device) for name, tensor in self._encoder.pad(encodings).items()}
         ids = inputs["input_ids"]
         fixed = ids.new_tensor(
             [[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool
@@ -361,14 +360,6 @@ class TextExplainer:
             for i, encoding in enumerate(encodings)
         ]
 
-    def _pad(self, encodings: list[Encoding]) -> dict[str, Tensor]:
-        if len(encodings) == 1:
-            return {name: torch.tensor([row]) for name, row in encodings[0].inputs.items()}
-        padded: dict[str, Tensor] = dict(
-            self._tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt")
-        )
-        return padded
-
     def _anchor_words(
         self, encodings: list[Encoding], path: PathGenerator, baseline_id: int
     ) -> list[tuple[tuple[str, ...], ...]]:
@@ -377,7 +368,7 @@ class TextExplainer:
             return [tuple(() for _ in e.ids) for e in encodings]
         moving = sorted({i for e in encodings for i, mark in zip(e.ids, e.special, strict=True) if not mark})
         anchors = path.anchor_ids(torch.tensor(moving, dtype=torch.int64), baseline_id)[:, 1:].tolist()
-        shown = {i: self._token(i) for row in anchors for i in row}
+        shown = {i: self._encoder.show(i) for row in anchors for i in row}
         words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
 
@@ -410,26 +401,6 @@ class TextExplainer:
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
         return [None if one == "predicted" else self._classifier.label_index(one) for one in wanted]
-
-    def _baseline_id(self, baseline: str | int) -> int:
-        n_rows = len(self._vocabulary)
-        if isinstance(baseline, int) and not isinstance(baseline, bool):
-            if 0 <= baseline < n_rows:
-                return baseline
-            raise ValueError(f"baseline must be an id from 0 to {n_rows - 1}, got {baseline}")
-        roles = {role: getattr(self._tokenizer, f"{role}_token_id", None) for role in _ROLES}
-        known = {role: i for role, i in roles.items() if i is not None}
-        if baseline in known:
-            return int(known[baseline])
-        token_id = self._tokenizer.get_vocab().get(baseline) if isinstance(baseline, str) else None
-        if token_id is None:
-            names = ", ".join(map(repr, known))
-            raise ValueError(f"baseline must be one of {names}, a token of the vocabulary or its id, got {baseline!r}")
-        return int(token_id)
-
-    def _token(self, token_id: int) -> str:
-        """A row as a person reads it: without the marks of a tokenizer."""
-        return str(self._tokenizer.decode([token_id])).strip() or str(self._tokenizer.convert_ids_to_tokens(token_id))
 
 
 def _as_texts(texts: Iterable[str]) -> list[str]:
