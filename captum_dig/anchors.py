@@ -287,7 +287,7 @@ class RankedTable:
         with self._lock:
             new = torch.unique(ids[self._known[ids].logical_not()])
             step = max(1, _BLOCK_ELEMENTS // (self._n_neighbors * self._vocabulary.dim))
-            for block in new.split(step):
+            for block in new.split(step) if len(new) else ():
                 self._ranked[block] = self._rank(block).to(self._DTYPE)
                 self._known[block] = True
             return self._ranked[ids].to(torch.int64)

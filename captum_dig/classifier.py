@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from captum_dig.encoding import as_index
 from captum_dig.errors import ModelError
 
 if TYPE_CHECKING:
@@ -125,17 +126,20 @@ class Classifier:
         Raises:
             ValueError: If there is no such class; the message lists those there are.
         """
-        if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(self.labels):
-            return label
+        by_name = {name: i for i, name in enumerate(self.labels)}
         folded = [name.casefold() for name in self.labels]
-        if isinstance(label, str) and label in self.labels:
-            return self.labels.index(label)
-        if isinstance(label, str) and folded.count(label.casefold()) == 1:
-            return folded.index(label.casefold())
-        names = ", ".join(map(repr, self.labels))
-        raise ValueError(
-            f"target must be 'predicted', one of {names}, or an index below {len(self.labels)}, got {label!r}"
-        )
+        if isinstance(label, str):
+            if label in by_name:
+                return by_name[label]
+            if folded.count(label.casefold()) == 1:
+                return folded.index(label.casefold())
+        index = as_index(label)
+        if index is None or index >= len(self.labels):
+            names = ", ".join(map(repr, self.labels))
+            raise ValueError(
+                f"target must be 'predicted', one of {names}, or an index below {len(self.labels)}, got {label!r}"
+            )
+        return index
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

@@ -53,7 +53,6 @@ _EXAMPLES = """Examples:
   captum-dig explain "Not bad." "Not good." --target POSITIVE
   captum-dig explain --file reviews.txt --html reviews.html
   captum-dig explain --model ./my-classifier "Hello" --json -
-  cat reviews.txt | captum-dig explain --file -
   captum-dig explain -- "-5 stars: begins with a dash\""""
 
 
@@ -70,7 +69,7 @@ class _Commands(TyperGroup):
             _say("error", message)
             status = 2
         try:
-            sys.stdout.flush()
+            echo(nl=False)  # flushes
         except OSError:
             # Nobody reads it, or nothing more fits. Python would try once more at its end, and complain.
             with suppress(OSError):
@@ -118,10 +117,15 @@ def _checked(meaning: str, names: Sequence[str] = ()) -> Any:
     return Option(help=f"{meaning}{': ' if names else ''}{listed}.", metavar="NAME" if names else "N", callback=check)
 
 
+def _file(name: str, meaning: str) -> Any:
+    # Not `readable`: Typer would ask that of outputs too, and in its own words.
+    return Option(name, help=meaning, metavar="FILE", readable=False)
+
+
 @app.command(help=_EXPLAIN_HELP, epilog=_EXAMPLES)
 def explain(
     text: Annotated[list[str] | None, Argument(help="Sentences, each in quotes.", metavar="TEXT")] = None,
-    file: Annotated[Path | None, Option(help="Explain each line of this file; - is standard input.")] = None,
+    file: Annotated[Path | None, _file("--file", "Explain each line of this file too; - is standard input.")] = None,
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
     baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
@@ -133,8 +137,8 @@ def explain(
     method: Annotated[str, _checked("How they are summed", METHODS)] = "gausslegendre",
     seed: Annotated[int | None, Option(help="Repeats a random strategy.", metavar="N")] = None,
     overflow: Annotated[str, _checked("For texts too long for the model", OVERFLOWS)] = "truncate",
-    html: Annotated[Path | None, Option("--html", help="Write an HTML page.", metavar="FILE")] = None,
-    json_path: Annotated[Path | None, Option("--json", help="Write JSON; - is standard output.")] = None,
+    html: Annotated[Path | None, _file("--html", "Write an HTML page; - is standard output.")] = None,
+    json_path: Annotated[Path | None, _file("--json", "Write JSON; - is standard output.")] = None,
 ) -> None:
     """Explain texts: show what is found, and write it, whatever ends the work.
 
@@ -154,17 +158,18 @@ def explain(
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
             path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
             explainer = _load(model, **path, seed=seed)
-            rule = {"baseline": baseline, "n_steps": n_steps, "method": method, "overflow": overflow}
-            found = _start(explainer, texts, target, **rule)
+            rule: dict[str, Any] = {"baseline": baseline, "n_steps": n_steps, "method": method, "overflow": overflow}
+            # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
+            found = explainer.explain_each(texts, target, **rule, batch_size=1)
         results: list[TextAttribution] = []
         try:
             with _bar(messages, texts, shown=watched and (len(texts) > 1 or file is not None)) as bar:
-                for result in found:
+                for number, result in enumerate(found):
+                    results += [result] if outputs else []
                     # Both may be on one terminal: the bar makes room.
                     bar.stop()
                     if _DASH not in outputs.values():
-                        _print(result, first=not results, go_on=bool(outputs))
-                    results.append(result)
+                        _print(result, first=number == 0, go_on=bool(outputs))
                     bar.start()
                     bar.advance(bar.task_ids[0], len(result.text))
         finally:
@@ -174,8 +179,10 @@ def explain(
 
 
 def _console(*, stderr: bool = False) -> Console:
-    # With NO_COLOR alone, Rich drops the colours; without a colour system it sends no escape at all.
-    return Console(stderr=stderr, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    # The stream is named because Rich takes one that is not for UTF-8. With NO_COLOR alone, Rich drops the colours;
+    # without a colour system it sends no escape at all.
+    color_system: Any = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(file=sys.stderr if stderr else sys.stdout, color_system=color_system)
 
 
 def _say(kind: str, message: str, console: Console | None = None) -> None:
@@ -187,8 +194,7 @@ def _say(kind: str, message: str, console: Console | None = None) -> None:
 def _one_line(error: Exception) -> str | None:
     """Say what the user did wrong; None where we did, which deserves a traceback."""
     if hasattr(error, "format_message"):  # Typer's own: an unknown option, a number that is none
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "captum-dig"
+        command = getattr(getattr(error, "ctx", None), "command_path", "captum-dig")
         return f"{error.format_message().rstrip('.')}; see {command} --help"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -221,7 +227,8 @@ def _read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
         return list(texts)
     name = "standard input" if file == _DASH else repr(str(file))
     try:
-        data = sys.stdin.buffer.read() if file == _DASH else file.read_bytes()
+        # Who closes standard input leaves None.
+        data = file.read_bytes() if file != _DASH else sys.stdin.buffer.read() if sys.stdin else b""
     except OSError as error:
         raise ValueError(f"--file must be a file that can be read, got {name}: {error.strerror}") from error
     try:
@@ -309,21 +316,9 @@ def _load(model: str | None, **options: Any) -> "TextExplainer":
     return TextExplainer.demo(**options) if model is None else TextExplainer.from_pretrained(model, **options)
 
 
-def _start(explainer: "TextExplainer", texts: Sequence[str], target: str, **rule: Any) -> Iterator[TextAttribution]:
-    try:
-        return explainer.explain_each(texts, target, **rule)
-    except ValueError:
-        if not target.isdecimal():
-            raise
-    # No label has this number for a name, so it is an index.
-    return explainer.explain_each(texts, int(target), **rule)
-
-
 def _bar(console: Console, texts: Sequence[str], *, shown: bool) -> Progress:
     columns = (TextColumn("Explaining"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    console = console if shown else Console(quiet=True)
-    aside: Any = {"redirect_stdout": False, "redirect_stderr": False}
-    bar = Progress(*columns, console=console, auto_refresh=shown, transient=True, **aside)
+    bar = Progress(*columns, console=console if shown else Console(quiet=True), auto_refresh=shown, transient=True)
     # In characters, because the windows of one text are several results.
     bar.add_task("", total=sum(map(len, texts)))
     return bar
@@ -333,7 +328,7 @@ def _print(result: TextAttribution, *, first: bool, go_on: bool) -> None:
     screen = _console()
     try:
         if not first:
-            screen.rule()
+            screen.rule(characters="-", style="dim")
         screen.print(terminal_text(result.to_picture()))
     except SystemExit:
         # Rich's answer to a reader that has left. Prints go nowhere from now on, but files may still be wanted.

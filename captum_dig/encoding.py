@@ -138,17 +138,16 @@ class TextEncoder:
         Raises:
             ValueError: If there is no such token; the message lists the roles there are.
         """
-        if isinstance(token, int) and not isinstance(token, bool):
-            if 0 <= token < n_rows:
-                return token
-            raise ValueError(f"{argument} must be an id from 0 to {n_rows - 1}, got {token}")
         roles = {role: getattr(self._tokenizer, f"{role}_token_id", None) for role in _ROLES}
         known = {role: i for role, i in roles.items() if i is not None}
-        found = known.get(str(token), self._tokenizer.get_vocab().get(token))
-        if found is None:
+        found = known.get(str(token), self._tokenizer.get_vocab().get(str(token))) if isinstance(token, str) else None
+        index = as_index(token) if found is None else int(found)
+        if index is None or index >= n_rows:
             names = ", ".join(map(repr, known))
-            raise ValueError(f"{argument} must be one of {names}, a token of the vocabulary or its id, got {token!r}")
-        return int(found)
+            raise ValueError(
+                f"{argument} must be one of {names}, a token of the vocabulary or an id below {n_rows}, got {token!r}"
+            )
+        return index
 
     def show(self, token_id: int) -> str:
         """Write a token as a person reads it, without the marks of its tokenizer."""
@@ -208,6 +207,18 @@ class TextEncoder:
             slices.append((begin, end))
             first = stop
         return slices
+
+
+def as_index(value: str | int) -> int | None:
+    """Read a number that is not negative, also as a command line has it, in digits; None where it is none.
+
+    Example:
+        >>> as_index(3), as_index("3"), as_index(-3), as_index("three")
+        (3, 3, None, None)
+    """
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() else None
+    return value if not isinstance(value, bool) and value >= 0 else None
 
 
 def group_words(

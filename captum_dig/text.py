@@ -284,7 +284,14 @@ class TextExplainer:
         wanted: list[int | None] = []
         for number, (text, target) in enumerate(zip(texts, targets, strict=True)):
             name = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
-            for encoding in self._encoder.encode(text, overflow, name):
+            try:
+                windows = self._encoder.encode(text, overflow, name)
+            except ValueError:
+                # The texts before it are explained all the same.
+                if encodings:
+                    yield encodings, wanted
+                raise
+            for encoding in windows:
                 encodings.append(encoding)
                 wanted.append(target)
                 if len(encodings) == batch_size:

@@ -248,8 +248,9 @@ class Vocabulary:
         available = int(candidates.sum())
         wanted = min(n_neighbors + _SLACK, available)
         reachable = (available - candidates[ids].to(torch.int64)).clamp_(max=wanted)
-        # With a mask, as many more are fetched as the mask is likely to drop; doubled where that was not enough.
-        fetched = min(len(self), 1 + int(wanted * len(self) / max(1, available) * 1.25))
+        # With a mask, more are fetched than it is likely to drop, because a second search costs more than a longer one.
+        surplus = 1 if available == len(self) else 2
+        fetched = min(len(self), 1 + surplus * wanted * len(self) // max(1, available))
         while True:
             found = self._index_search(self._rows[ids], fetched)
             allowed = (found >= 0) & (found != ids[:, None]) & candidates[found.clamp(min=0)]

@@ -219,9 +219,9 @@ def test_one_text_or_many(explainer):
         (
             {"baseline": "padd"},
             ValueError,
-            "baseline must be one of 'pad', 'mask', 'unk', 'sep', 'cls', a token of the vocabulary or its id, got 'padd'",
+            "baseline must be one of 'pad', 'mask', 'unk', 'sep', 'cls', a token of the vocabulary or an id below 157, got 'padd'",
         ),
-        ({"baseline": -1}, ValueError, "baseline must be an id from 0 to .* got -1"),
+        ({"baseline": -1}, ValueError, "baseline must be .* or an id below 157, got -1"),
         ({"strategy": "gready"}, ValueError, "strategy must be one of 'greedy', .*'straight_line', got 'gready'"),
         ({"method": "simpson"}, ValueError, "method must be one of 'gausslegendre'.*got 'simpson'"),
         ({"n_steps": 0}, ValueError, "n_steps must be an integer of at least 1, got 0"),
@@ -234,6 +234,17 @@ def test_one_text_or_many(explainer):
 def test_wrong_arguments(explainer, arguments, error, message):
     with pytest.raises(error, match=message):
         explainer.explain(**{"texts": TEXT, **arguments})
+
+
+def test_numbers_may_come_as_text(explainer):
+    assert explainer.explain(TEXT, "1", "11") == explainer.explain(TEXT, 1, 11)
+
+
+def test_texts_before_one_that_fails_are_explained(explainer):
+    results = explainer.explain_each([TEXT, "dull", "movie " * 40], overflow="error")
+    assert [next(results).text, next(results).text] == [TEXT, "dull"]
+    with pytest.raises(ValueError, match="text 3 of 3 has 42 tokens"):
+        next(results)
 
 
 def test_arguments_are_checked_before_the_first_text(explainer):
