@@ -1,16 +1,14 @@
-"""AnchorSearch: which word a path visits next, and the walk that visits them.
+"""AnchorSearch: which word a path visits next.
 
-Takes a `Vocabulary` and the ids of the words to explain, gives for each the ids of the words on its way to a baseline.
-The cost of a candidate depends on the current word, the candidate, the baseline and the number of anchors only, so each
-row's candidates are ranked once (`RankedTable`) and a walk is a table look-up that skips visited words.
-`captum_dig.paths` turns the anchors into knots.
+Takes the rows around a word, gives a cost for each: the candidate with the lowest is the next anchor. The cost depends
+on the current word, the candidate, the baseline and the number of anchors only, so `captum_dig.tables` ranks each row's
+candidates once and walks over the result.
 """
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -18,9 +16,6 @@ from torch import Tensor
 from captum_dig.errors import PathError
 from captum_dig.monotone import monotone_mask, monotonize
 from captum_dig.vocabulary import Vocabulary
-
-# Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
-_BLOCK_ELEMENTS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -65,6 +60,11 @@ class AnchorSearch(ABC):
     @abstractmethod
     def cost(self, neighborhood: Neighborhood) -> Tensor:
         """Price the candidates: shape (N, K), any real dtype, lower is better."""
+
+    @property
+    def identity(self) -> str | None:
+        """A name that stands for these very costs, under which a table may be kept on disk; None for no keeping."""
+        return None
 
     def propose(self, vocabulary: Vocabulary, word_ids: Tensor, n_neighbors: int, candidates: Tensor | None) -> Tensor:
         """Choose the candidates around each word: by default its K nearest rows, nearest first.
@@ -119,6 +119,11 @@ class Greedy(AnchorSearch):
         moved = monotonize(candidates, point, neighborhood.baseline, neighborhood.n_anchors)
         return moved.sub_(candidates).square_().sum(dim=-1).sqrt_()
 
+    @property
+    def identity(self) -> str:
+        """The name of the strategy: it has no parameters."""
+        return "greedy"
+
     def __repr__(self) -> str:
         return "Greedy()"
 
@@ -139,6 +144,11 @@ class MaxCount(AnchorSearch):
         point = neighborhood.words[:, None]
         monotone = monotone_mask(neighborhood.candidates, point, neighborhood.baseline)
         return monotone.shape[-1] - monotone.sum(dim=-1)
+
+    @property
+    def identity(self) -> str:
+        """The name of the strategy: it has no parameters."""
+        return "maxcount"
 
     def __repr__(self) -> str:
         return "MaxCount()"
@@ -210,99 +220,6 @@ STRATEGIES: dict[str, Callable[[int | None], AnchorSearch]] = {
     "random_neighbor": RandomNeighbor,
     "random_anchor": RandomAnchor,
 }
-
-
-class RankedTable:
-    """Each row's best candidates on the way to one baseline, ranked when a walk first meets the row.
-
-    Args:
-        vocabulary: The rows.
-        strategy: The cost of a candidate.
-        baseline: The vector that paths go to, shape (D,), float32.
-        n_anchors: The paper's m, which is also how long the walks are.
-        n_neighbors: The paper's K.
-        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
-
-    Example:
-        >>> vocabulary = Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]]))
-        >>> table = RankedTable(vocabulary, Greedy(), vocabulary.rows[0], n_anchors=2, n_neighbors=3)
-        >>> table.walk(torch.tensor([3]), baseline_id=0)
-        tensor([[3, 2, 1]])
-    """
-
-    # int32 halves the memory of a table and holds any row id.
-    _DTYPE: ClassVar[torch.dtype] = torch.int32
-
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        strategy: AnchorSearch,
-        baseline: Tensor,
-        n_anchors: int,
-        n_neighbors: int,
-        candidates: Tensor | None = None,
-    ) -> None:
-        self._vocabulary = vocabulary
-        self._strategy = strategy
-        self._baseline = baseline
-        self._n_anchors = n_anchors
-        self._n_neighbors = n_neighbors
-        self._candidates = candidates
-        # A walk has at most m words and the baseline behind it, so one more candidate than those always holds a free
-        # one.
-        self._depth = min(n_neighbors, n_anchors + 2)
-        self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=self._DTYPE)
-        self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
-        self._lock = threading.Lock()
-
-    def walk(self, input_ids: Tensor, baseline_id: int) -> Tensor:
-        """Walk from every word to the baseline, never twice over the same word.
-
-        Args:
-            input_ids: The words, shape (N,), int64.
-            baseline_id: The row of the baseline, which ends a walk; -1 if the baseline is no row.
-
-        Returns:
-            Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on,
-            `baseline_id`.
-        """
-        words, places = torch.unique(input_ids, return_inverse=True)
-        visited: Tensor = words[:, None]
-        for _ in range(self._n_anchors):
-            current = visited[:, -1]
-            moving = current != baseline_id
-            options = torch.full((len(words), self._depth), -1, dtype=torch.int64)
-            options[moving] = self._options(current[moving])
-            taken = (options[:, :, None] == visited[:, None, :]).any(dim=-1) | (options == baseline_id) | (options < 0)
-            free = taken.logical_not()
-            first = options.gather(1, free.to(torch.int8).argmax(dim=1, keepdim=True))
-            step = torch.where(free.any(dim=1, keepdim=True), first, baseline_id)
-            visited = torch.cat([visited, step], dim=1)
-        walks: Tensor = visited[places]
-        return walks
-
-    def _options(self, ids: Tensor) -> Tensor:
-        """The ranked candidates of some rows, shape (N, depth), int64."""
-        # One thread ranks a row; the others wait for it rather than do the same work again.
-        with self._lock:
-            new = torch.unique(ids[self._known[ids].logical_not()])
-            step = max(1, _BLOCK_ELEMENTS // (self._n_neighbors * self._vocabulary.dim))
-            for block in new.split(step) if len(new) else ():
-                self._ranked[block] = self._rank(block).to(self._DTYPE)
-                self._known[block] = True
-            return self._ranked[ids].to(torch.int64)
-
-    def _rank(self, ids: Tensor) -> Tensor:
-        proposed = self._strategy.propose(self._vocabulary, ids, self._n_neighbors, self._candidates)
-        rows = self._vocabulary.rows
-        costs = self._strategy(
-            Neighborhood(ids, rows[ids], proposed, rows[proposed.clamp(min=0)], self._baseline, self._n_anchors)
-        )
-        order = costs.sort(dim=1, stable=True).indices
-        ranked = proposed.gather(1, order)
-        # Absent candidates go last, whatever they cost.
-        present = (ranked < 0).sort(dim=1, stable=True).indices
-        return ranked.gather(1, present)[:, : self._depth]
 
 
 def _seed(seed: int | None) -> int:

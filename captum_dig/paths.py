@@ -13,9 +13,10 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from captum_dig.anchors import STRATEGIES, AnchorSearch, RankedTable
+from captum_dig.anchors import STRATEGIES, AnchorSearch
 from captum_dig.errors import PathError
 from captum_dig.monotone import is_monotone_path, monotonize
+from captum_dig.tables import RankedTable, TableFolder
 from captum_dig.vocabulary import Vocabulary
 
 # Ranked tables kept, one per baseline vector; a table of a 256,000-word vocabulary takes 33 MB.
@@ -132,6 +133,8 @@ class MonotonicPath(PathGenerator):
         n_neighbors: The paper's K: candidates looked at for each anchor, at least 1.
         candidates: Rows that may be anchors, a boolean mask of shape (V,); None for every row, as in the paper.
         seed: For the random strategies; None draws one from torch's generator.
+        folder: Where what is learnt about the vocabulary is kept for other processes; None for nowhere. Random
+            strategies and an `AnchorSearch` of your own are not kept.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -158,6 +161,7 @@ class MonotonicPath(PathGenerator):
         *,
         candidates: Tensor | None = None,
         seed: int | None = None,
+        folder: TableFolder | None = None,
     ) -> None:
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
@@ -176,6 +180,7 @@ class MonotonicPath(PathGenerator):
                 stacklevel=2,
             )
             self.n_neighbors = max(1, available)
+        self._folder = folder
         self._tables: OrderedDict[bytes, RankedTable] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -209,7 +214,40 @@ class MonotonicPath(PathGenerator):
                 raise ValueError(
                     f"ids must be rows of the vocabulary, from 0 to {len(self.vocabulary) - 1}, got {value}"
                 )
-        return self._table(self.vocabulary.rows[baseline_id]).walk(ids, baseline_id)
+        return self.table(self.vocabulary.rows[baseline_id]).walk(ids, baseline_id)
+
+    def table(self, baseline: Tensor) -> RankedTable:
+        """Look up the ranked table of the paths to a baseline.
+
+        Args:
+            baseline: The vector, shape (D,), float32 on the CPU.
+
+        Returns:
+            The table, which later calls share.
+        """
+        key = baseline.numpy().tobytes()
+        with self._lock:
+            if key not in self._tables:
+                self._tables[key] = RankedTable(
+                    self.vocabulary,
+                    self.strategy,
+                    baseline.clone(),
+                    self.n_anchors,
+                    self.n_neighbors,
+                    self.candidates,
+                    self._folder,
+                )
+            self._tables.move_to_end(key)
+            if len(self._tables) > _TABLES:
+                self._tables.popitem(last=False)
+            return self._tables[key]
+
+    def store(self) -> None:
+        """Keep on disk what has been learnt, if there is a folder for it."""
+        with self._lock:
+            tables = list(self._tables.values())
+        for table in tables:
+            table.store()
 
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Walk from each vector to its baseline, monotonize the anchors, and return the points in reverse."""
@@ -245,22 +283,10 @@ class MonotonicPath(PathGenerator):
         ids = torch.empty((len(inputs), self.n_anchors), dtype=torch.int64)
         for number, (goal, goal_id) in enumerate(zip(goals, self.vocabulary.find(goals).tolist(), strict=True)):
             here = which == number
-            ids[here] = self._table(goal).walk(starts[here], goal_id)[:, 1:]
+            ids[here] = self.table(goal).walk(starts[here], goal_id)[:, 1:]
         anchors = self.vocabulary.rows[ids.T.clamp(min=0)].to(inputs)
         # A walk that ran dry waits at the baseline, which need not be a row.
         return torch.where((ids.T < 0)[..., None].to(inputs.device), baselines, anchors)
-
-    def _table(self, baseline: Tensor) -> RankedTable:
-        key = baseline.numpy().tobytes()
-        with self._lock:
-            if key not in self._tables:
-                self._tables[key] = RankedTable(
-                    self.vocabulary, self.strategy, baseline.clone(), self.n_anchors, self.n_neighbors, self.candidates
-                )
-            self._tables.move_to_end(key)
-            if len(self._tables) > _TABLES:
-                self._tables.popitem(last=False)
-            return self._tables[key]
 
 
 def upsample(knots: Tensor, factor: int) -> Tensor:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from captum_dig import __version__
 from captum_dig.anchors import STRATEGIES
-from captum_dig.attribution import DiscretizedIntegratedGradients
 from captum_dig.candidates import word_candidates
 from captum_dig.classifier import Classifier, load_pretrained
 from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder
@@ -23,7 +22,9 @@ from captum_dig.errors import ModelError
 from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine
 from captum_dig.quadrature import Spacing, check_method
 from captum_dig.results import TextAttribution
+from captum_dig.runs import Run
 from captum_dig.settings import ExplanationSettings
+from captum_dig.tables import RankedTable, TableFolder
 from captum_dig.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ class TextExplainer:
         seed: For the random strategies.
         spacing: As in `DiscretizedIntegratedGradients`.
         name: What results call the model; None for the name that it was loaded by.
+        cache: Where what is learnt about the vocabulary is kept for other processes: True for the folder that the
+            environment variable CAPTUM_DIG_CACHE names, or else the platform's folder for caches; a folder; or False
+            for nowhere.
 
     Raises:
         ModelError: If model or tokenizer cannot be explained.
@@ -79,6 +83,7 @@ class TextExplainer:
         seed: int | None = None,
         spacing: Spacing = "arc",
         name: str | None = None,
+        cache: bool | str | Path = True,
     ) -> None:
         self._classifier = Classifier(model, name)
         self._encoder = TextEncoder(tokenizer, self._classifier.max_tokens(tokenizer))
@@ -87,6 +92,7 @@ class TextExplainer:
         self._candidates = self._mask(candidates)
         self._candidates_name = candidates if isinstance(candidates, str) else "custom"
         self._n_anchors, self._n_neighbors, self._seed = n_anchors, n_neighbors, seed
+        self._folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
         self._spacing = spacing
         self._strategy = strategy
         self._paths: dict[str, PathGenerator] = {}
@@ -271,11 +277,42 @@ class TextExplainer:
         # A model without a padding token reads one text at a time.
         pads = self._encoder.pads and self._classifier.pads
         batches = self._batches(texts, targets, batch_size if pads else 1, overflow)
-        return (
-            result
-            for encodings, wanted in batches
-            for result in self._explain_batch(encodings, wanted, path, baseline_id, settings, internal_batch_size)
-        )
+        run = Run(self._classifier, self._encoder, path, baseline_id, settings, internal_batch_size)
+        return self._results(batches, run)
+
+    def prepare(self, baseline: str | int = "pad", *, strategy: str | None = None) -> Iterator[tuple[int, int]]:
+        """Rank the whole vocabulary for one baseline ahead of time, and keep it; `explain` ranks what it needs itself.
+
+        Args:
+            baseline: As in `explain`.
+            strategy: The anchor search; None for the explainer's own.
+
+        Returns:
+            An iterator that does the work, over pairs of rows done and rows in all.
+
+        Raises:
+            ValueError: If an argument is unknown, or the strategy ranks nothing.
+        """
+        path = self._path(strategy or self._strategy)
+        if not isinstance(path, MonotonicPath):
+            raise ValueError(f"strategy must be an anchor search, got {strategy or self._strategy!r}")
+        baseline_id = self._encoder.token_id("baseline", baseline, len(self._vocabulary))
+        return self._rank(path.table(self._vocabulary.rows[baseline_id]))
+
+    def _rank(self, table: RankedTable) -> Iterator[tuple[int, int]]:
+        for done in table.rank_all():
+            yield done, len(self._vocabulary)
+        table.store()
+
+    def _results(
+        self, batches: Iterable[tuple[list[Encoding], list[int | None]]], run: Run
+    ) -> Iterator[TextAttribution]:
+        try:
+            for encodings, wanted in batches:
+                yield from run.explain(encodings, wanted)
+        finally:
+            if isinstance(run.path, MonotonicPath):
+                run.path.store()
 
     def _batches(
         self, texts: list[str], targets: list[int | None], batch_size: int, overflow: Overflow
@@ -300,85 +337,6 @@ class TextExplainer:
         if encodings:
             yield encodings, wanted
 
-    def _explain_batch(
-        self,
-        encodings: list[Encoding],
-        targets: list[int | None],
-        path: PathGenerator,
-        baseline_id: int,
-        settings: ExplanationSettings,
-        internal_batch_size: int,
-    ) -> list[TextAttribution]:
-        classifier, device = self._classifier, self._classifier.device
-        inputs = {name: tensor.to(device) for name, tensor in self._encoder.pad(encodings).items()}
-        ids = inputs["input_ids"]
-        fixed = ids.new_tensor(
-            [[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool
-        )
-        names = tuple(inputs)
-
-        def forward(embeddings: Tensor, *columns: Tensor) -> Tensor:
-            return classifier.logits_from(embeddings, **dict(zip(names, columns, strict=True)))
-
-        with classifier.evaluating():
-            ends = classifier.embed(ids)
-            starts = classifier.embed(torch.where(fixed, ids, baseline_id))
-            columns = tuple(inputs.values())
-            with torch.no_grad():
-                at_input, at_baseline = forward(ends, *columns), forward(starts, *columns)
-            if not bool(torch.stack([at_input, at_baseline]).isfinite().all()):
-                raise ModelError(
-                    f"the output of {classifier.name} must be finite, got NaN or infinity; "
-                    "check its weights, or load it in float32"
-                )
-            predicted = at_input.argmax(dim=1).tolist()
-            target = [p if t is None else t for t, p in zip(targets, predicted, strict=True)]
-            attributions = DiscretizedIntegratedGradients(forward, path, spacing=self._spacing).attribute(
-                ends,
-                starts,
-                target=ids.new_tensor(target),
-                additional_forward_args=columns,
-                n_steps=settings.n_steps,
-                method=settings.method,
-                internal_batch_size=max(internal_batch_size, len(encodings)),
-            )
-        scores = attributions.sum(dim=-1).tolist()
-        anchors = self._anchor_words(encodings, path, baseline_id)
-        probabilities = classifier.probabilities(at_input.float()).tolist()
-        return [
-            TextAttribution(
-                text=encoding.text,
-                tokens=encoding.tokens,
-                offsets=encoding.offsets,
-                token_ids=tuple(encoding.ids),
-                special=encoding.special,
-                token_scores=tuple(scores[i][: len(encoding.ids)]),
-                word_offsets=encoding.word_offsets,
-                word_scores=tuple(sum(scores[i][j] for j in word) for word in encoding.words),
-                labels=classifier.labels,
-                probabilities=tuple(probabilities[i]),
-                target=target[i],
-                input_value=float(at_input[i, target[i]]),
-                baseline_value=float(at_baseline[i, target[i]]),
-                anchors=anchors[i],
-                settings=settings,
-                truncated=encoding.truncated,
-            )
-            for i, encoding in enumerate(encodings)
-        ]
-
-    def _anchor_words(
-        self, encodings: list[Encoding], path: PathGenerator, baseline_id: int
-    ) -> list[tuple[tuple[str, ...], ...]]:
-        """For each text and token the words that its path visits."""
-        if not isinstance(path, MonotonicPath):
-            return [tuple(() for _ in e.ids) for e in encodings]
-        moving = sorted({i for e in encodings for i, mark in zip(e.ids, e.special, strict=True) if not mark})
-        anchors = path.anchor_ids(torch.tensor(moving, dtype=torch.int64), baseline_id)[:, 1:].tolist()
-        shown = {i: self._encoder.show(i) for row in anchors for i in row}
-        words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
-        return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
-
     def _path(self, strategy: str) -> PathGenerator:
         with self._lock:
             if strategy not in self._paths:
@@ -392,7 +350,13 @@ class TextExplainer:
             names = ", ".join(map(repr, [*STRATEGIES, _STRAIGHT_LINE]))
             raise ValueError(f"strategy must be one of {names}, got {strategy!r}")
         return MonotonicPath(
-            self._vocabulary, strategy, self._n_anchors, self._n_neighbors, candidates=self._candidates, seed=self._seed
+            self._vocabulary,
+            strategy,
+            self._n_anchors,
+            self._n_neighbors,
+            candidates=self._candidates,
+            seed=self._seed,
+            folder=self._folder,
         )
 
     def _mask(self, candidates: Literal["words", "all"] | Tensor) -> Tensor | None:

@@ -14,6 +14,8 @@ from tests.models import tiny_classifier, tiny_tokenizer
 settings.register_profile("captum_dig", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("captum_dig")
 torch.set_num_threads(1)
+# Tests keep nothing in the user's cache; also where they start the command line as a process of its own.
+os.environ["CAPTUM_DIG_CACHE"] = ""
 
 
 @pytest.fixture(autouse=True)

@@ -139,4 +139,6 @@ def tiny_classifier(
         id2label={0: "NEGATIVE", 1: "POSITIVE"},
         label2id={"NEGATIVE": 0, "POSITIVE": 1},
     )
-    return DistilBertForSequenceClassification(config).to(dtype).eval()
+    model = DistilBertForSequenceClassification(config)
+    torch.nn.Module.to(model, dtype)
+    return model.eval()

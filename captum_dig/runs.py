@@ -1,0 +1,125 @@
+"""Run: one way to explain, applied to batches of texts.
+
+Takes encoded texts, gives a `TextAttribution` for each: embeds them, attributes along the path, and sums what the
+dimensions of a token and the tokens of a word add. `captum_dig.text` decides which model, path and baseline.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from captum_dig.attribution import DiscretizedIntegratedGradients
+from captum_dig.classifier import Classifier
+from captum_dig.encoding import Encoding, TextEncoder
+from captum_dig.errors import ModelError
+from captum_dig.paths import MonotonicPath, PathGenerator
+from captum_dig.quadrature import Spacing
+from captum_dig.results import TextAttribution
+from captum_dig.settings import ExplanationSettings
+
+
+@dataclass(frozen=True)
+class Run:
+    """What stays the same from batch to batch.
+
+    Attributes:
+        classifier: The model.
+        encoder: The tokenizer.
+        path: The path from the baseline to each text.
+        baseline_id: The row that every word becomes at the other end of its path.
+        settings: What results say about how they were made.
+        internal_batch_size: How many rows, texts times steps, the model sees at once.
+    """
+
+    classifier: Classifier
+    encoder: TextEncoder
+    path: PathGenerator
+    baseline_id: int
+    settings: ExplanationSettings
+    internal_batch_size: int
+
+    def explain(self, encodings: Sequence[Encoding], targets: Sequence[int | None]) -> list[TextAttribution]:
+        """Explain texts that share a batch.
+
+        Args:
+            encodings: The texts as the model reads them.
+            targets: The index of the class to explain for each text; None for the predicted one.
+
+        Returns:
+            A result for each text.
+
+        Raises:
+            ModelError: If the model's output is not finite, or not that of a sequence classifier.
+        """
+        classifier, settings, device = self.classifier, self.settings, self.classifier.device
+        inputs = {name: tensor.to(device) for name, tensor in self.encoder.pad(encodings).items()}
+        ids = inputs["input_ids"]
+        fixed = ids.new_tensor(
+            [[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool
+        )
+        names = tuple(inputs)
+
+        def forward(embeddings: Tensor, *columns: Tensor) -> Tensor:
+            return classifier.logits_from(embeddings, **dict(zip(names, columns, strict=True)))
+
+        with classifier.evaluating():
+            ends = classifier.embed(ids)
+            starts = classifier.embed(torch.where(fixed, ids, self.baseline_id))
+            columns = tuple(inputs.values())
+            with torch.no_grad():
+                at_input, at_baseline = forward(ends, *columns), forward(starts, *columns)
+            if not bool(torch.stack([at_input, at_baseline]).isfinite().all()):
+                raise ModelError(
+                    f"the output of {classifier.name} must be finite, got NaN or infinity; "
+                    "check its weights, or load it in float32"
+                )
+            predicted = at_input.argmax(dim=1).tolist()
+            target = [p if t is None else t for t, p in zip(targets, predicted, strict=True)]
+            attributions = DiscretizedIntegratedGradients(
+                forward, self.path, spacing=cast("Spacing", settings.spacing)
+            ).attribute(
+                ends,
+                starts,
+                target=ids.new_tensor(target),
+                additional_forward_args=columns,
+                n_steps=settings.n_steps,
+                method=settings.method,
+                internal_batch_size=max(self.internal_batch_size, len(encodings)),
+            )
+        scores = attributions.sum(dim=-1).tolist()
+        anchors = self._anchor_words(encodings)
+        probabilities = classifier.probabilities(at_input.float()).tolist()
+        return [
+            TextAttribution(
+                text=encoding.text,
+                tokens=encoding.tokens,
+                offsets=encoding.offsets,
+                token_ids=tuple(encoding.ids),
+                special=encoding.special,
+                token_scores=tuple(scores[i][: len(encoding.ids)]),
+                word_offsets=encoding.word_offsets,
+                word_scores=tuple(sum(scores[i][j] for j in word) for word in encoding.words),
+                labels=classifier.labels,
+                probabilities=tuple(probabilities[i]),
+                target=target[i],
+                input_value=float(at_input[i, target[i]]),
+                baseline_value=float(at_baseline[i, target[i]]),
+                anchors=anchors[i],
+                settings=settings,
+                truncated=encoding.truncated,
+            )
+            for i, encoding in enumerate(encodings)
+        ]
+
+    def _anchor_words(self, encodings: Sequence[Encoding]) -> list[tuple[tuple[str, ...], ...]]:
+        """For each text and token the words that its path visits."""
+        if not isinstance(self.path, MonotonicPath):
+            return [tuple(() for _ in e.ids) for e in encodings]
+        moving = sorted({i for e in encodings for i, mark in zip(e.ids, e.special, strict=True) if not mark})
+        anchors = self.path.anchor_ids(torch.tensor(moving, dtype=torch.int64), self.baseline_id)[:, 1:].tolist()
+        shown = {i: self.encoder.show(i) for row in anchors for i in row}
+        words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
+        return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]

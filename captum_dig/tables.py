@@ -1,0 +1,295 @@
+"""RankedTable: each row's best candidates, ranked once, walked over, and kept on disk.
+
+Takes a `Vocabulary`, an `AnchorSearch` and a baseline, gives for the ids of some words the ids of the words on their
+way. A walk is a look-up that skips visited words, so only rows that a walk meets for the first time cost anything;
+`TableFolder` keeps what was ranked for the next process. `captum_dig.paths` turns the anchors into knots.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import secrets
+import threading
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from captum_dig.anchors import AnchorSearch, Neighborhood
+from captum_dig.vocabulary import Vocabulary
+
+# Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
+_BLOCK_ELEMENTS = 4_000_000
+# Rows searched for at once: FAISS reads the whole vocabulary for every search.
+_SEARCH_ROWS = 1024
+_FORMAT_VERSION: Final = 1
+
+Array = npt.NDArray[np.int32]
+
+
+class RankedTable:
+    """Each row's best candidates on the way to one baseline, ranked when a walk first meets the row.
+
+    Args:
+        vocabulary: The rows.
+        strategy: The cost of a candidate.
+        baseline: The vector that paths go to, shape (D,), float32.
+        n_anchors: The paper's m, which is also how long the walks are.
+        n_neighbors: The paper's K.
+        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
+        folder: Where to look for rows that an earlier process ranked, and to keep those of this one; None for nowhere.
+
+    Example:
+        >>> from captum_dig import Greedy
+        >>> vocabulary = Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]]))
+        >>> table = RankedTable(vocabulary, Greedy(), vocabulary.rows[0], n_anchors=2, n_neighbors=3)
+        >>> table.walk(torch.tensor([3]), baseline_id=0)
+        tensor([[3, 2, 1]])
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        strategy: AnchorSearch,
+        baseline: Tensor,
+        n_anchors: int,
+        n_neighbors: int,
+        candidates: Tensor | None = None,
+        folder: "TableFolder | None" = None,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._strategy = strategy
+        self._baseline = baseline
+        self._n_anchors = n_anchors
+        self._n_neighbors = n_neighbors
+        self._candidates = candidates
+        # A walk has at most m words and the baseline behind it, so one candidate more than those is always free.
+        self._depth = min(n_neighbors, n_anchors + 2)
+        # int32 halves the memory of a table and holds any row id.
+        self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32)
+        self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._lock = threading.Lock()
+        self._folder = folder if strategy.identity is not None else None
+        self._n_stored = 0
+        if self._folder is not None:
+            self._take(self._folder.load(self.key, len(vocabulary), self._depth))
+            self._n_stored = self.n_ranked
+
+    @property
+    def n_ranked(self) -> int:
+        """How many rows have been ranked."""
+        return int(self._known.sum())
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Everything that the table depends on, as JSON: the contents of the vocabulary, never a model's name."""
+        mask = "all" if self._candidates is None else _digest(self._candidates.numpy())
+        values = {
+            "format": _FORMAT_VERSION,
+            "vocabulary": self._vocabulary.fingerprint,
+            "index": self._vocabulary.index_name,
+            "strategy": self._strategy.identity,
+            "baseline": _digest(self._baseline.numpy()),
+            "n_anchors": self._n_anchors,
+            "n_neighbors": self._n_neighbors,
+            "candidates": mask,
+        }
+        return json.dumps(values, sort_keys=True)
+
+    def walk(self, input_ids: Tensor, baseline_id: int) -> Tensor:
+        """Walk from every word to the baseline, never twice over the same word.
+
+        Args:
+            input_ids: The words, shape (N,), int64.
+            baseline_id: The row of the baseline, which ends a walk; -1 if the baseline is no row.
+
+        Returns:
+            Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on,
+            `baseline_id`.
+        """
+        words, places = torch.unique(input_ids, return_inverse=True)
+        visited: Tensor = words[:, None]
+        for _ in range(self._n_anchors):
+            current = visited[:, -1]
+            moving = current != baseline_id
+            options = torch.full((len(words), self._depth), -1, dtype=torch.int64)
+            options[moving] = self._options(current[moving])
+            taken = (options[:, :, None] == visited[:, None, :]).any(dim=-1) | (options == baseline_id) | (options < 0)
+            free = taken.logical_not()
+            first = options.gather(1, free.to(torch.int8).argmax(dim=1, keepdim=True))
+            step = torch.where(free.any(dim=1, keepdim=True), first, baseline_id)
+            visited = torch.cat([visited, step], dim=1)
+        walks: Tensor = visited[places]
+        return walks
+
+    def rank(self, ids: Tensor) -> None:
+        """Rank the rows that have not been ranked yet.
+
+        Args:
+            ids: Rows, shape (N,), int64.
+        """
+        # One thread ranks a row; the others wait for it rather than do the same work again.
+        with self._lock:
+            new = torch.unique(ids[self._known[ids].logical_not()])
+            for block in new.split(_SEARCH_ROWS) if len(new) else ():
+                self._ranked[block] = self._best(block).to(torch.int32)
+                self._known[block] = True
+
+    def rank_all(self) -> Iterator[int]:
+        """Rank the whole vocabulary, block by block; yields how many rows are done."""
+        for block in torch.arange(len(self._vocabulary)).split(_SEARCH_ROWS):
+            self.rank(block)
+            yield int(block[-1]) + 1
+
+    def store(self) -> Path | None:
+        """Keep what has been ranked since the last time; returns the file, or None if nothing is kept."""
+        with self._lock:
+            if self._folder is None:
+                return None
+            if self.n_ranked == self._n_stored:
+                return self._folder.path(self.key)
+            # Another process may have ranked other rows in the meantime.
+            self._take(self._folder.load(self.key, len(self._vocabulary), self._depth))
+            ids = self._known.nonzero()[:, 0]
+            self._n_stored = len(ids)
+            return self._folder.save(self.key, ids.to(torch.int32).numpy(), self._ranked[ids].numpy())
+
+    def _take(self, found: "tuple[Array, Array] | None") -> None:
+        if found is not None:
+            ids = torch.from_numpy(found[0]).to(torch.int64)
+            self._ranked[ids] = torch.from_numpy(found[1])
+            self._known[ids] = True
+
+    def _options(self, ids: Tensor) -> Tensor:
+        """The ranked candidates of some rows, shape (N, depth), int64."""
+        self.rank(ids)
+        return self._ranked[ids].to(torch.int64)
+
+    def _best(self, ids: Tensor) -> Tensor:
+        """Rank the candidates of some rows: shape (N, depth)."""
+        proposed = self._strategy.propose(self._vocabulary, ids, self._n_neighbors, self._candidates)
+        step = max(1, _BLOCK_ELEMENTS // (proposed.shape[1] * self._vocabulary.dim))
+        blocks = zip(ids.split(step), proposed.split(step), strict=True)
+        return torch.cat([self._order(words, candidates)[:, : self._depth] for words, candidates in blocks])
+
+    def _order(self, ids: Tensor, proposed: Tensor) -> Tensor:
+        """Candidates by cost, the nearer first among equals, absent ones last."""
+        rows = self._vocabulary.rows
+        costs = self._strategy(
+            Neighborhood(ids, rows[ids], proposed, rows[proposed.clamp(min=0)], self._baseline, self._n_anchors)
+        )
+        ranked = proposed.gather(1, costs.sort(dim=1, stable=True).indices)
+        return ranked.gather(1, (ranked < 0).sort(dim=1, stable=True).indices)
+
+
+class TableFolder:
+    """A folder of ranked tables, one file for each key.
+
+    Files are written in one step, so that another process sees the old one or the new one, whole. A file that cannot be
+    used is reported and replaced; a folder that cannot be written is reported once, and then only memory is used.
+
+    Args:
+        folder: The folder; made when the first table is kept.
+
+    Example:
+        >>> import tempfile
+        >>> folder = TableFolder(Path(tempfile.mkdtemp()))
+        >>> path = folder.save("key", np.array([3], np.int32), np.array([[1, 2]], np.int32))
+        >>> folder.load("key", n_rows=4, depth=2)
+        (array([3], dtype=int32), array([[1, 2]], dtype=int32))
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._writable = True
+
+    @classmethod
+    def default(cls) -> "TableFolder | None":
+        """The folder that the environment variable CAPTUM_DIG_CACHE names, or the platform's folder for caches.
+
+        Returns:
+            The folder; None if the variable is set to nothing.
+        """
+        named = os.environ.get("CAPTUM_DIG_CACHE")
+        if named is not None:
+            return cls(named) if named else None
+        import platformdirs
+
+        return cls(platformdirs.user_cache_path("captum-dig") / "tables")
+
+    def path(self, key: str) -> Path:
+        """Where the table of a key is kept."""
+        return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+
+    def load(self, key: str, n_rows: int, depth: int) -> tuple[Array, Array] | None:
+        """Read a table.
+
+        Args:
+            key: What the table depends on.
+            n_rows: V.
+            depth: How many candidates are kept for a row.
+
+        Returns:
+            Row ids, shape (M,), and their candidates, shape (M, depth); None if there is no file that can be used.
+        """
+        path = self.path(key)
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                stored, ids, ranked = str(file["key"]), file["ids"], file["ranked"]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            warnings.warn(f"{path} cannot be read ({error}); its table is built anew", stacklevel=2)
+            return None
+        fits = ids.dtype == ranked.dtype == np.int32 and ids.ndim == 1 and ranked.shape == (len(ids), depth)
+        if (
+            stored != key
+            or not fits
+            or not ((ids >= 0) & (ids < n_rows)).all()
+            or not ((ranked >= -1) & (ranked < n_rows)).all()
+        ):
+            warnings.warn(f"{path} holds something else than its table; it is built anew", stacklevel=2)
+            return None
+        return ids, ranked
+
+    def save(self, key: str, ids: Array, ranked: Array) -> Path | None:
+        """Write a table in one step.
+
+        Args:
+            key: What the table depends on.
+            ids: Row ids, shape (M,).
+            ranked: Their candidates, shape (M, depth).
+
+        Returns:
+            The file; None if it could not be written, which is a warning the first time.
+        """
+        path = self.path(key)
+        part = path.with_name(f".{path.stem}-{secrets.token_hex(8)}.npz")
+        if not self._writable:
+            return None
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            np.savez(part, key=np.array(key), ids=ids, ranked=ranked)
+            part.replace(path)
+        except OSError as error:
+            self._writable = False
+            warnings.warn(
+                f"{self.folder} cannot be written ({error.strerror or error}); tables are kept in memory only, "
+                "choose another folder with CAPTUM_DIG_CACHE",
+                stacklevel=2,
+            )
+            return None
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+
+def _digest(values: npt.NDArray[np.generic]) -> str:
+    return hashlib.sha256(values.tobytes()).hexdigest()
