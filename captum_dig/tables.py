@@ -5,6 +5,7 @@ way. A walk is a look-up that skips visited words, so only rows that a walk meet
 `TableFolder` keeps what was ranked for the next process. `captum_dig.paths` turns the anchors into knots.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -209,6 +210,7 @@ class TableFolder:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self._writable = True
+        self._reported: set[Path] = set()
 
     @classmethod
     def default(cls) -> "TableFolder | None":
@@ -241,12 +243,12 @@ class TableFolder:
         """
         path = self.path(key)
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 stored, ids, ranked = str(file["key"]), file["ids"], file["ranked"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            warnings.warn(f"{path} cannot be read ({error}); its table is built anew", stacklevel=2)
+        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            self._report(path, f"cannot be read ({error})")
             return None
         fits = ids.dtype == ranked.dtype == np.int32 and ids.ndim == 1 and ranked.shape == (len(ids), depth)
         if (
@@ -255,9 +257,14 @@ class TableFolder:
             or not ((ids >= 0) & (ids < n_rows)).all()
             or not ((ranked >= -1) & (ranked < n_rows)).all()
         ):
-            warnings.warn(f"{path} holds something else than its table; it is built anew", stacklevel=2)
+            self._report(path, "holds something else than its table")
             return None
         return ids, ranked
+
+    def _report(self, path: Path, problem: str) -> None:
+        if path not in self._reported:
+            self._reported.add(path)
+            warnings.warn(f"{path} {problem}; the table is built anew", stacklevel=3)
 
     def save(self, key: str, ids: Array, ranked: Array) -> Path | None:
         """Write a table in one step.
@@ -287,7 +294,8 @@ class TableFolder:
             )
             return None
         finally:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
         return path
 
 

@@ -92,7 +92,9 @@ def process(entry):
         }
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
         command = [sys.executable, "-c", PROGRAM, str(seconds), entry, "explain", *map(str, arguments)]
-        return stack.enter_context(subprocess.Popen(command, env=known | dict(environment), **streams))
+        # A runner in the background may ignore Ctrl-C, which its children would inherit.
+        options = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)} if os.name == "posix" else {}
+        return stack.enter_context(subprocess.Popen(command, env=known | dict(environment), **streams, **options))
 
     with stack:
         yield start
