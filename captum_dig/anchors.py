@@ -26,7 +26,7 @@ class Neighborhood:
         word_ids: Rows of the current words, shape (N,), int64.
         words: Their vectors, shape (N, D), float32.
         candidate_ids: Rows of the candidates, shape (N, K), int64, nearest first; -1 where there is none.
-        candidates: Their vectors, shape (N, K, D), float32.
+        candidates: Their vectors, shape (N, K, D), float32; any vector where there is no candidate.
         baseline: The vector that the path goes to, shape (D,), float32.
         n_anchors: The paper's m.
     """
@@ -49,7 +49,7 @@ class AnchorSearch(ABC):
         >>> class Nearest(AnchorSearch):
         ...     def cost(self, neighborhood):
         ...         return (neighborhood.candidates - neighborhood.words[:, None]).norm(dim=-1)
-        >>> MonotonicPath = __import__("captum_dig").MonotonicPath
+        >>> from captum_dig import MonotonicPath
         >>> path = MonotonicPath(
         ...     Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]])), Nearest(), n_anchors=2, n_neighbors=3
         ... )
@@ -66,17 +66,25 @@ class AnchorSearch(ABC):
         """A name that stands for these very costs, under which a table may be kept on disk; None for no keeping."""
         return None
 
-    def propose(self, vocabulary: Vocabulary, word_ids: Tensor, n_neighbors: int, candidates: Tensor | None) -> Tensor:
+    def propose(
+        self,
+        vocabulary: Vocabulary,
+        word_ids: Tensor,
+        n_neighbors: int,
+        n_anchors: int,  # noqa: ARG002 - for searches that need another number of candidates
+        candidates: Tensor | None,
+    ) -> Tensor:
         """Choose the candidates around each word: by default its K nearest rows, nearest first.
 
         Args:
             vocabulary: The rows.
             word_ids: The current words, shape (N,).
-            n_neighbors: K.
+            n_neighbors: The paper's K.
+            n_anchors: The paper's m.
             candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
 
         Returns:
-            Row ids, shape (N, K); -1 where there is none.
+            Row ids, of shape (N, K) or any other number of candidates; -1 where there is none.
         """
         return vocabulary.neighbors(word_ids, n_neighbors, candidates)
 
@@ -120,9 +128,9 @@ class Greedy(AnchorSearch):
         return moved.sub_(candidates).square_().sum(dim=-1).sqrt_()
 
     @property
-    def identity(self) -> str:
-        """The name of the strategy: it has no parameters."""
-        return "greedy"
+    def identity(self) -> str | None:
+        """The name of the strategy, which has no parameters; a subclass may have other costs."""
+        return "greedy" if type(self) is Greedy else None
 
     def __repr__(self) -> str:
         return "Greedy()"
@@ -146,9 +154,9 @@ class MaxCount(AnchorSearch):
         return monotone.shape[-1] - monotone.sum(dim=-1)
 
     @property
-    def identity(self) -> str:
-        """The name of the strategy: it has no parameters."""
-        return "maxcount"
+    def identity(self) -> str | None:
+        """The name of the strategy, which has no parameters; a subclass may have other costs."""
+        return "maxcount" if type(self) is MaxCount else None
 
     def __repr__(self) -> str:
         return "MaxCount()"
@@ -199,11 +207,20 @@ class RandomAnchor(AnchorSearch):
     def __init__(self, seed: int | None = None) -> None:
         self.seed = _seed(seed)
 
-    def propose(self, vocabulary: Vocabulary, word_ids: Tensor, n_neighbors: int, candidates: Tensor | None) -> Tensor:
-        """Draw K rows without replacement, in pseudo-random order."""
+    def propose(
+        self,
+        vocabulary: Vocabulary,
+        word_ids: Tensor,
+        n_neighbors: int,  # noqa: ARG002 - K has no part in this strategy
+        n_anchors: int,
+        candidates: Tensor | None,
+    ) -> Tensor:
+        """Draw as many rows as a walk can need, without replacement."""
         allowed: Tensor = torch.arange(len(vocabulary)) if candidates is None else candidates.nonzero()[:, 0]
         keys = _scramble(self.seed, word_ids[:, None], allowed)
-        chosen: Tensor = keys.topk(min(n_neighbors, len(allowed)), dim=1, largest=False).indices
+        # A walk may have been at m of them, and one may be the baseline.
+        count = min(n_anchors + 2, len(allowed))
+        chosen: Tensor = keys.topk(count, dim=1, largest=False).indices
         return allowed[chosen]
 
     def cost(self, neighborhood: Neighborhood) -> Tensor:

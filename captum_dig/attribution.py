@@ -26,6 +26,7 @@ from captum_dig._captum import (
     logged,
     tensorize_baseline,
 )
+from captum_dig.errors import at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator
 from captum_dig.quadrature import Schedule, Spacing, check_method, check_spacing
 from captum_dig.vocabulary import Vocabulary
@@ -333,10 +334,9 @@ def _default_path(layer: nn.Module | list[nn.Module]) -> MonotonicPath:
 
 
 def _check_steps(n_steps: int, internal_batch_size: int | None) -> None:
-    if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 1:
-        raise ValueError(f"n_steps must be an integer of at least 1, got {n_steps!r}")
-    if internal_batch_size is not None and internal_batch_size < 1:
-        raise ValueError(f"internal_batch_size must be at least 1 or None, got {internal_batch_size}")
+    at_least_one("n_steps", n_steps)
+    if internal_batch_size is not None:
+        at_least_one("internal_batch_size", internal_batch_size)
 
 
 def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:

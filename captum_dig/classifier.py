@@ -5,6 +5,7 @@ attributes to that function's first argument.
 """
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,10 @@ from captum_dig.errors import ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+# One lock for each model, whoever explains it: hooks and modes belong to its modules.
+_LOCKS: "weakref.WeakKeyDictionary[nn.Module, threading.Lock]" = weakref.WeakKeyDictionary()
+_LOCKS_LOCK = threading.Lock()
 
 _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceClassification.from_pretrained(name) gives"
 
@@ -51,7 +56,8 @@ class Classifier:
         self.layer = layer
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.labels = tuple(str(labels[i]) for i in sorted(labels))
-        self._lock = threading.Lock()
+        with _LOCKS_LOCK:
+            self._lock = _LOCKS.setdefault(model, threading.Lock())
 
     @property
     def device(self) -> torch.device:

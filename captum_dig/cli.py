@@ -198,7 +198,7 @@ def _one_line(error: Exception) -> str | None:
         return f"{error.format_message().rstrip('.')}; see {command} --help"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    bad_input = isinstance(error, (CaptumDigError, ValueError, TypeError, OSError))
+    bad_input = isinstance(error, (CaptumDigError, ValueError, OSError))
     return str(error) or type(error).__name__ if bad_input else None
 
 
@@ -316,12 +316,19 @@ def _load(model: str | None, **options: Any) -> "TextExplainer":
     return TextExplainer.demo(**options) if model is None else TextExplainer.from_pretrained(model, **options)
 
 
-def _bar(console: Console, texts: Sequence[str], *, shown: bool) -> Progress:
+@contextmanager
+def _bar(console: Console, texts: Sequence[str], *, shown: bool) -> Iterator[Progress]:
     columns = (TextColumn("Explaining"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console if shown else Console(quiet=True), auto_refresh=shown, transient=True)
     # In characters, because the windows of one text are several results.
     bar.add_task("", total=sum(map(len, texts)))
-    return bar
+    try:
+        bar.start()
+        yield bar
+    finally:
+        # Ctrl-C may come while the bar is being switched on or off, and Rich then has no bar to take away.
+        with suppress(IndexError):
+            bar.stop()
 
 
 def _print(result: TextAttribution, *, first: bool, go_on: bool) -> None:

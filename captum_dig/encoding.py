@@ -4,9 +4,10 @@ Takes texts and a Hugging Face tokenizer, gives for each text its token ids, off
 to what the model can read. `captum_dig.text` explains what comes out of here.
 """
 
+import operator
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from captum_dig.errors import ModelError
@@ -38,6 +39,7 @@ class Encoding:
         words: For each word of the text the positions of its tokens.
         word_offsets: Start and end of each word in `text`.
         truncated: Tokens of the text that the model cannot read.
+        start: Where `text` begins in the text that was passed; not 0 for the later windows of a long one.
     """
 
     text: str
@@ -48,6 +50,7 @@ class Encoding:
     words: tuple[tuple[int, ...], ...]
     word_offsets: tuple[Span, ...]
     truncated: int = 0
+    start: int = 0
 
     @property
     def ids(self) -> list[int]:
@@ -102,7 +105,7 @@ class TextEncoder:
             return [whole]
         surplus = len(whole.ids) - self.max_tokens
         if overflow == "windows":
-            return [self._truncate(text[start:end]) for start, end in self._windows(whole)]
+            return [replace(self._truncate(text[start:end]), start=start) for start, end in self._windows(whole)]
         message = f"{name} has {len(whole.ids)} tokens, {surplus} more than the {self.max_tokens} that the model reads"
         if overflow == "error":
             raise ValueError(f"{message}; shorten it, or pass overflow='truncate' or overflow='windows'")
@@ -218,7 +221,11 @@ def as_index(value: str | int) -> int | None:
     """
     if isinstance(value, str):
         return int(value) if value.isdecimal() else None
-    return value if not isinstance(value, bool) and value >= 0 else None
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+    return number if number >= 0 else None
 
 
 def group_words(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.anchors import STRATEGIES, AnchorSearch
-from captum_dig.errors import PathError
+from captum_dig.errors import PathError, at_least_one
 from captum_dig.monotone import is_monotone_path, monotonize
 from captum_dig.tables import RankedTable, TableFolder
 from captum_dig.vocabulary import Vocabulary
@@ -34,7 +34,8 @@ class PathGenerator(ABC):
     Example:
         >>> class Detour(PathGenerator):
         ...     def knots(self, inputs, baselines):
-        ...         corner = torch.where(torch.arange(inputs.shape[-1]) % 2 == 0, inputs, baselines)
+        ...         even = torch.arange(inputs.shape[-1], device=inputs.device) % 2 == 0
+        ...         corner = torch.where(even, inputs, baselines)
         ...         return torch.stack([baselines, corner, inputs])
         >>> Detour()(torch.ones(1, 2), torch.zeros(1, 2))[:, 0].tolist()
         [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]
@@ -170,8 +171,8 @@ class MonotonicPath(PathGenerator):
             )
         self.vocabulary = vocabulary
         self.strategy = _resolve_strategy(strategy, seed)
-        self.n_anchors = _at_least_one("n_anchors", n_anchors)
-        self.n_neighbors = _at_least_one("n_neighbors", n_neighbors)
+        self.n_anchors = at_least_one("n_anchors", n_anchors)
+        self.n_neighbors = at_least_one("n_neighbors", n_neighbors)
         self.candidates = _resolve_candidates(candidates, len(vocabulary))
         available = len(vocabulary) - 1 if self.candidates is None else int(self.candidates.sum())
         if self.n_neighbors > available:
@@ -214,7 +215,9 @@ class MonotonicPath(PathGenerator):
                 raise ValueError(
                     f"ids must be rows of the vocabulary, from 0 to {len(self.vocabulary) - 1}, got {value}"
                 )
-        return self.table(self.vocabulary.rows[baseline_id]).walk(ids, baseline_id)
+        # Of several equal rows the first stands for them all, as where paths start from vectors.
+        goal = self.vocabulary.rows[[baseline_id]]
+        return self.table(goal[0]).walk(ids, int(self.vocabulary.find(goal)))
 
     def table(self, baseline: Tensor) -> RankedTable:
         """Look up the ranked table of the paths to a baseline.
@@ -327,9 +330,10 @@ def _check_ends(inputs: Tensor, baselines: Tensor) -> None:
             f"inputs must be floating point, got {inputs.dtype}; for token ids attribute to the embedding layer with "
             "LayerDiscretizedIntegratedGradients"
         )
-    if inputs.dim() == 0 or inputs.shape != baselines.shape:
+    if inputs.dim() == 0 or inputs.shape != baselines.shape or inputs.numel() == 0:
         raise ValueError(
-            f"inputs and baselines must have one shape (B, ...), got {tuple(inputs.shape)} and {tuple(baselines.shape)}"
+            "inputs and baselines must have one shape (B, ...) that is not empty, "
+            f"got {tuple(inputs.shape)} and {tuple(baselines.shape)}"
         )
     if inputs.dtype != baselines.dtype or inputs.device != baselines.device:
         raise ValueError(
@@ -365,9 +369,3 @@ def _resolve_candidates(candidates: Tensor | None, n_rows: int) -> Tensor | None
     if not bool(candidates.any()):
         raise ValueError("candidates must allow at least one row, got a mask that is False everywhere")
     return candidates.detach().cpu().clone()
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    return value

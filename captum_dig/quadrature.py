@@ -20,6 +20,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from captum_dig.errors import at_least_one
+
 Array = npt.NDArray[np.float64]
 Spacing = Literal["arc", "knots"]
 
@@ -63,8 +65,7 @@ class QuadratureRule(ABC):
         Raises:
             ValueError: If `n_steps` is below 1, or the subclass answered something else than such cells.
         """
-        if n_steps < 1:
-            raise ValueError(f"n_steps must be at least 1, got {n_steps}")
+        at_least_one("n_steps", n_steps)
         cells = self.cells(lengths, n_steps)
         batch = lengths.shape[1]
         if cells.edges.shape != (n_steps + 1, batch) or cells.nodes.shape != (n_steps, batch):
@@ -123,11 +124,12 @@ class CompositeGauss(QuadratureRule):
     def cells(self, lengths: Array, n_steps: int) -> Cells:
         """Place the cells, for each example by itself."""
         columns = [self._column(column, n_steps) for column in lengths.T]
-        edges = [edges for edges, _ in columns] or [np.zeros(n_steps + 1)]
-        nodes = [nodes for _, nodes in columns] or [np.zeros(n_steps)]
-        return Cells(np.stack(edges, axis=1)[:, : len(columns)], np.stack(nodes, axis=1)[:, : len(columns)])
+        edges, nodes = [edges for edges, _ in columns], [nodes for _, nodes in columns]
+        return Cells(np.stack(edges, axis=1), np.stack(nodes, axis=1))
 
     def _column(self, lengths: Array, n_steps: int) -> tuple[Array, Array]:
+        # Pieces without length are no pieces: they have no place on [0, 1].
+        lengths = lengths[lengths > 0]
         breaks = _cumulated(lengths[:, None])[:, 0]
         parts = self._parts(lengths, n_steps)
         shares = np.array([breaks[stop] - breaks[start] for start, stop in parts])

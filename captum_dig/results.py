@@ -57,6 +57,7 @@ _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
     "baseline_value": real,
     "anchors": tuple_of(tuple_of(string)),
     "truncated": integer,
+    "start": integer,
 }
 
 
@@ -85,6 +86,8 @@ class TextAttribution:
             baseline; empty for special tokens and straight lines.
         settings: How the explanation was made.
         truncated: How many tokens of the text were cut off by the model's limit.
+        start: Where `text` begins, in characters, in the text that was explained; not 0 for the later windows of a long
+            one.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -108,6 +111,7 @@ class TextAttribution:
     anchors: tuple[tuple[str, ...], ...]
     settings: ExplanationSettings
     truncated: int = 0
+    start: int = 0
 
     def __post_init__(self) -> None:
         for name, convert in _CONVERTERS.items():

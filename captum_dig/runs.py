@@ -110,6 +110,7 @@ class Run:
                 anchors=anchors[i],
                 settings=settings,
                 truncated=encoding.truncated,
+                start=encoding.start,
             )
             for i, encoding in enumerate(encodings)
         ]

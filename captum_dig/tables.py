@@ -24,12 +24,14 @@ import torch
 from torch import Tensor
 
 from captum_dig.anchors import AnchorSearch, Neighborhood
+from captum_dig.errors import PathError
 from captum_dig.vocabulary import Vocabulary
 
 # Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
 _BLOCK_ELEMENTS = 4_000_000
 # Rows searched for at once: FAISS reads the whole vocabulary for every search.
 _SEARCH_ROWS = 1024
+# To be raised with every change to the file, and to what neighbours, costs or monotonize answer.
 _FORMAT_VERSION: Final = 1
 
 Array = npt.NDArray[np.int32]
@@ -71,8 +73,10 @@ class RankedTable:
         self._n_anchors = n_anchors
         self._n_neighbors = n_neighbors
         self._candidates = candidates
+        # Walks must not end early at another row with the contents of the baseline, such as a table's padding.
+        self._is_baseline = (vocabulary.rows == baseline).all(dim=1)
         # A walk has at most m words and the baseline behind it, so one candidate more than those is always free.
-        self._depth = min(n_neighbors, n_anchors + 2)
+        self._depth = n_anchors + 2
         # int32 halves the memory of a table and holds any row id.
         self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32)
         self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
@@ -119,10 +123,10 @@ class RankedTable:
         visited: Tensor = words[:, None]
         for _ in range(self._n_anchors):
             current = visited[:, -1]
-            moving = current != baseline_id
+            moving = (current >= 0) & ~self._is_baseline[current.clamp(min=0)]
             options = torch.full((len(words), self._depth), -1, dtype=torch.int64)
             options[moving] = self._options(current[moving])
-            taken = (options[:, :, None] == visited[:, None, :]).any(dim=-1) | (options == baseline_id) | (options < 0)
+            taken = (options[:, :, None] == visited[:, None, :]).any(dim=-1) | (options < 0)
             free = taken.logical_not()
             first = options.gather(1, free.to(torch.int8).argmax(dim=1, keepdim=True))
             step = torch.where(free.any(dim=1, keepdim=True), first, baseline_id)
@@ -175,10 +179,21 @@ class RankedTable:
 
     def _best(self, ids: Tensor) -> Tensor:
         """Rank the candidates of some rows: shape (N, depth)."""
-        proposed = self._strategy.propose(self._vocabulary, ids, self._n_neighbors, self._candidates)
-        step = max(1, _BLOCK_ELEMENTS // (proposed.shape[1] * self._vocabulary.dim))
+        proposed = self._propose(ids)
+        step = max(1, _BLOCK_ELEMENTS // max(1, proposed.shape[1] * self._vocabulary.dim))
         blocks = zip(ids.split(step), proposed.split(step), strict=True)
-        return torch.cat([self._order(words, candidates)[:, : self._depth] for words, candidates in blocks])
+        best = torch.cat([self._order(words, candidates)[:, : self._depth] for words, candidates in blocks])
+        return torch.nn.functional.pad(best, (0, self._depth - best.shape[1]), value=-1)
+
+    def _propose(self, ids: Tensor) -> Tensor:
+        """The candidates of some rows, the baseline not among them."""
+        proposed = self._strategy.propose(self._vocabulary, ids, self._n_neighbors, self._n_anchors, self._candidates)
+        name = f"{type(self._strategy).__name__}.propose"
+        if proposed.dim() != 2 or len(proposed) != len(ids) or proposed.dtype != torch.int64:
+            raise PathError(f"{name} must return int64 ids of shape ({len(ids)}, K), got {tuple(proposed.shape)}")
+        if bool(((proposed < -1) | (proposed >= len(self._vocabulary))).any()):
+            raise PathError(f"{name} must return rows below {len(self._vocabulary)}, or -1 where there is none")
+        return torch.where(self._is_baseline[proposed.clamp(min=0)], -1, proposed)
 
     def _order(self, ids: Tensor, proposed: Tensor) -> Tensor:
         """Candidates by cost, the nearer first among equals, absent ones last."""

@@ -18,9 +18,9 @@ from captum_dig.anchors import STRATEGIES
 from captum_dig.candidates import word_candidates
 from captum_dig.classifier import Classifier, load_pretrained
 from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder
-from captum_dig.errors import ModelError
+from captum_dig.errors import ModelError, at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine
-from captum_dig.quadrature import Spacing, check_method
+from captum_dig.quadrature import Spacing, check_method, check_spacing
 from captum_dig.results import TextAttribution
 from captum_dig.runs import Run
 from captum_dig.settings import ExplanationSettings
@@ -93,7 +93,7 @@ class TextExplainer:
         self._candidates_name = candidates if isinstance(candidates, str) else "custom"
         self._n_anchors, self._n_neighbors, self._seed = n_anchors, n_neighbors, seed
         self._folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
-        self._spacing = spacing
+        self._spacing = check_spacing(spacing)
         self._strategy = strategy
         self._paths: dict[str, PathGenerator] = {}
         self._lock = threading.Lock()
@@ -245,13 +245,9 @@ class TextExplainer:
             TypeError: If a text is not a string.
             ValueError: As in `explain`.
         """
-        for name, number in (
-            ("n_steps", n_steps),
-            ("batch_size", batch_size),
-            ("internal_batch_size", internal_batch_size),
-        ):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {number!r}")
+        n_steps = at_least_one("n_steps", n_steps)
+        batch_size = at_least_one("batch_size", batch_size)
+        internal_batch_size = at_least_one("internal_batch_size", internal_batch_size)
         if overflow not in OVERFLOWS:
             raise ValueError(f"overflow must be one of {', '.join(map(repr, OVERFLOWS))}, got {overflow!r}")
         check_method(method)
@@ -368,7 +364,8 @@ class TextExplainer:
 
     def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
         """The index of the class to explain for each text; None for the predicted one."""
-        wanted = [target] * n_texts if isinstance(target, (str, int)) else list(target)
+        single = isinstance(target, str) or not isinstance(target, Sequence)
+        wanted: Sequence[Any] = [target] * n_texts if single else target  # type: ignore[assignment]
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
         return [None if one == "predicted" else self._classifier.label_index(one) for one in wanted]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from captum_dig.errors import VocabularyError
+from captum_dig.errors import VocabularyError, at_least_one
 
 # Rows handled at once where a temporary of (rows, D) or larger is needed.
 _CHUNK = 4096
@@ -164,7 +164,13 @@ class Vocabulary:
         hashes = _hash_rows(vectors)
         slots = torch.searchsorted(self._sorted_hashes, hashes).clamp_(max=len(self) - 1)
         ids = self._hash_order[slots]
-        return torch.where((self._rows[ids] == vectors).all(dim=1), ids, -1)
+        found = (self._rows[ids] == vectors).all(dim=1)
+        # Two rows with one hash: the first of them need not be the right one.
+        for i in (~found & (self._sorted_hashes[slots] == hashes)).nonzero()[:, 0]:
+            equal = (self._rows == vectors[i]).all(dim=1).nonzero()[:, 0]
+            if len(equal):
+                ids[i], found[i] = equal[0], True
+        return torch.where(found, ids, -1)
 
     def nearest(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """Search the nearest row of any vectors.
@@ -241,10 +247,9 @@ class Vocabulary:
             tensor([[1, 2, 3],
                     [3, 1, 0]])
         """
-        if n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be at least 1, got {n_neighbors}")
-        if candidates is None:
-            candidates = torch.ones(len(self), dtype=torch.bool)
+        at_least_one("n_neighbors", n_neighbors)
+        ids = ids.cpu()
+        candidates = torch.ones(len(self), dtype=torch.bool) if candidates is None else candidates.cpu()
         available = int(candidates.sum())
         wanted = min(n_neighbors + _SLACK, available)
         reachable = (available - candidates[ids].to(torch.int64)).clamp_(max=wanted)
@@ -341,8 +346,7 @@ def _chunks(rows: Tensor) -> Iterator[tuple[int, Tensor]]:
 
 def _hash_rows(rows: Tensor) -> Tensor:
     """A 64-bit hash of each row's bits; 0.0 and -0.0 count as equal."""
-    # Odd multipliers from a linear congruential sequence: only speed hangs on their quality, since matches are
-    # verified.
-    multipliers = torch.arange(1, rows.shape[1] + 1) * 6364136223846793005 + 1442695040888963407 | 1
+    generator = torch.Generator().manual_seed(0)
+    multipliers = torch.randint(-(2**63), 2**63 - 1, (rows.shape[1],), generator=generator) | 1
     bits = [((chunk + 0.0).view(torch.int32) * multipliers).sum(dim=1) for _, chunk in _chunks(rows)]
     return torch.cat(bits) if bits else torch.zeros(0, dtype=torch.int64)

@@ -28,15 +28,21 @@ def cost(rows, candidate, word, baseline, m, strategy):
     return float(np.sqrt(((rows[candidate] - moved) ** 2).sum()))
 
 
+def is_baseline(rows, word, baseline_id):
+    """A row with the contents of the baseline is the baseline, whatever its number."""
+    return bool((rows[word] == rows[baseline_id]).all())
+
+
 def anchor_ids(rows, word, baseline_id, m, k, strategy):
     """The ids of the walk, the word first."""
     walk = [word]
     for _ in range(m):
         current = walk[-1]
-        if current == baseline_id:
+        if is_baseline(rows, current, baseline_id):
             walk.append(baseline_id)
             continue
-        candidates = [c for c in neighbors(rows, current, k) if c != baseline_id and c not in walk]
+        near = neighbors(rows, current, k)
+        candidates = [c for c in near if not is_baseline(rows, c, baseline_id) and c not in walk]
         costs = [cost(rows, c, current, rows[baseline_id], m, strategy) for c in candidates]
         # min() takes the first of equals, and neighbours come nearest first.
         walk.append(candidates[costs.index(min(costs))] if candidates else baseline_id)

@@ -74,7 +74,8 @@ class TestContract:
 
     def test_shapes_must_agree(self, path):
         with pytest.raises(
-            ValueError, match=r"inputs and baselines must have one shape \(B, ...\), got \(1, 6\) and \(2, 6\)"
+            ValueError,
+            match=r"inputs and baselines must have one shape \(B, ...\) that is not empty, got \(1, 6\) and \(2, 6\)",
         ):
             path(torch.ones(1, 6), torch.ones(2, 6))
 

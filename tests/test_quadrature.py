@@ -64,6 +64,18 @@ def test_an_example_does_not_depend_on_its_batch_or_its_padding(seed, method, n_
         assert torch.equal(together.nodes(padded, steps)[:, i, :4], alone.nodes(one, steps)[:, 0])
 
 
+@given(st.integers(0, 1000), st.sampled_from(METHODS), st.integers(1, 60), st.integers(0, 5), st.integers(1, 30))
+def test_repeating_a_knot_changes_nothing(seed, method, n_steps, where, times):
+    knots = random_knots(seed)
+    repeated = torch.cat([knots[:where], knots[where : where + 1].expand(times, *knots.shape[1:]), knots[where:]])
+    torch.testing.assert_close(
+        integrate(torch.cos, repeated, method, n_steps),
+        integrate(torch.cos, knots, method, n_steps),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
 ORDERS = {"riemann_left": 1, "riemann_right": 1, "riemann_middle": 2, "riemann_trapezoid": 2}
 
 
@@ -149,7 +161,7 @@ class Outside(QuadratureRule):
 def test_a_rule_is_checked():
     with pytest.raises(ValueError, match=r"Outside.cells must cover \[0, 1\] with every node inside its cell"):
         Outside()(np.ones((1, 2)), 3)
-    with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="n_steps must be an integer of at least 1, got 0"):
         RULES["riemann_left"](np.ones((1, 2)), 0)
 
 

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captum_dig import MonotonicPath, RandomNeighbor, TextExplainer, Vocabulary
+from captum_dig import Greedy, MonotonicPath, RandomNeighbor, TextExplainer, Vocabulary
 from captum_dig.anchors import AnchorSearch
 from captum_dig.tables import TableFolder
 from tests import reference
@@ -87,6 +87,18 @@ def test_whatever_a_table_depends_on_has_a_file_of_its_own(tmp_path, options):
     path.anchor_ids(IDS, 1)
     path.store()
     assert len(files(tmp_path)) == 3
+
+
+def test_a_subclass_of_a_built_in_search_is_not_kept(tmp_path):
+    class Far(Greedy):
+        def cost(self, neighborhood):
+            return -super().cost(neighborhood)
+
+    kept(tmp_path)
+    far = make(tmp_path, strategy=Far())
+    assert torch.equal(far.anchor_ids(IDS, 0), make(None, strategy=Far()).anchor_ids(IDS, 0))
+    far.store()
+    assert make(tmp_path).anchor_ids(IDS, 0).equal(make(None).anchor_ids(IDS, 0))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import json
 import threading
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from captum.attr import LayerIntegratedGradients
@@ -113,6 +114,8 @@ def test_long_texts(explainer):
     windows = explainer.explain(long, overflow="windows")
     assert "".join(w.text for w in windows) == long
     assert not any(w.truncated for w in windows)
+    assert all(long[w.start :].startswith(w.text) for w in windows)
+    assert [w.start == 0 for w in windows] == [True] + [False] * (len(windows) - 1)
     with pytest.raises(ValueError, match="the text has 82 tokens"):
         explainer.explain(long, overflow="error")
 
@@ -183,6 +186,21 @@ def test_threads_agree(classifier, tokenizer):
     assert [results[i] for i in range(3)] == [expected] * 3
 
 
+def test_explainers_of_one_model_agree_in_threads(classifier, tokenizer):
+    expected = make(classifier, tokenizer).explain(TEXTS)
+    results = {}
+
+    def work(number, explainer):
+        results[number] = explainer.explain(TEXTS)
+
+    threads = [threading.Thread(target=work, args=(i, make(classifier, tokenizer))) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [results[i] for i in range(4)] == [expected] * 4
+
+
 def test_from_a_folder_and_from_a_pipeline(tmp_path, classifier, tokenizer):
     classifier.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
@@ -215,6 +233,10 @@ def test_one_text_or_many(explainer):
             "target must be 'predicted', one of 'NEGATIVE', 'POSITIVE', or an index below 2, got 'GOOD'",
         ),
         ({"target": 2}, ValueError, "target must be .* got 2"),
+        ({"target": None}, ValueError, "target must be 'predicted'.* got None"),
+        ({"target": [0.5]}, ValueError, "target must be 'predicted'.* got 0.5"),
+        ({"baseline": None}, ValueError, "baseline must be one of .* got None"),
+        ({"baseline": 1.5}, ValueError, "baseline must be one of .* got 1.5"),
         ({"target": [0, 1]}, ValueError, "target must be one class, or one for each of the 1 texts, got 2"),
         (
             {"baseline": "padd"},
@@ -237,7 +259,9 @@ def test_wrong_arguments(explainer, arguments, error, message):
 
 
 def test_numbers_may_come_as_text(explainer):
-    assert explainer.explain(TEXT, "1", "11") == explainer.explain(TEXT, 1, 11)
+    assert (
+        explainer.explain(TEXT, "1", "11") == explainer.explain(TEXT, 1, 11) == explainer.explain(TEXT, np.int64(1), 11)
+    )
 
 
 def test_texts_before_one_that_fails_are_explained(explainer):
@@ -245,6 +269,15 @@ def test_texts_before_one_that_fails_are_explained(explainer):
     assert [next(results).text, next(results).text] == [TEXT, "dull"]
     with pytest.raises(ValueError, match="text 3 of 3 has 42 tokens"):
         next(results)
+
+
+def test_wrong_arguments_of_the_constructor(classifier, tokenizer):
+    with pytest.raises(ValueError, match="spacing must be one of 'arc', 'knots', got 'even'"):
+        make(classifier, tokenizer, spacing="even")
+    with pytest.raises(ValueError, match="candidates must be 'words', 'all' or a boolean mask, got 'some'"):
+        make(classifier, tokenizer, candidates="some")
+    with pytest.raises(ValueError, match="n_anchors must be an integer of at least 1, got 0"):
+        make(classifier, tokenizer, n_anchors=0)
 
 
 def test_arguments_are_checked_before_the_first_text(explainer):

@@ -30,6 +30,17 @@ def test_equal_rows_are_found_as_the_first(rows):
     assert Vocabulary(rows).find(rows[[150, 3]]).tolist() == [3, 3]
 
 
+def test_rows_of_few_values_find_themselves():
+    grid = torch.cartesian_prod(*[torch.tensor([-1.0, 0.0, 1.0])] * 6)
+    assert torch.equal(Vocabulary(grid).find(grid), torch.arange(len(grid)))
+
+
+def test_colliding_hashes_are_told_apart(rows, monkeypatch):
+    monkeypatch.setattr("captum_dig.vocabulary._hash_rows", lambda r: torch.zeros(len(r), dtype=torch.int64))
+    assert torch.equal(Vocabulary(rows).find(rows), torch.arange(200))
+    assert Vocabulary(rows).find(rows + 1).eq(-1).all()
+
+
 def test_negative_zero_is_zero():
     vocabulary = Vocabulary(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
     assert vocabulary.find(torch.tensor([[-0.0, 2.0]])).tolist() == [1]
