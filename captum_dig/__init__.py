@@ -1,8 +1,8 @@
 """Discretized Integrated Gradients for language models, as a Captum attribution method.
 
-The flow, one module for each stage: `vocabulary` (rows and neighbours), `anchors` (which word comes next), `paths`
-(knots), `quadrature` (nodes and weights), `attribution` (Captum's interface), `text` (sentences in, results out),
-`cli`.
+The flow, one module for each stage: `vocabulary` (rows and neighbours), `anchors` (which word comes next), `tables`
+(ranked once, walked over), `paths` (knots), `quadrature` (nodes and weights), `attribution` (Captum's interface),
+`text` (sentences in, results out), `cli`.
 """
 
 import importlib

@@ -162,6 +162,13 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         check_method(method)
         _check_steps(n_steps, internal_batch_size)
         ends, starts = _ends(inputs, baselines)
+        if internal_batch_size is not None and internal_batch_size < len(ends[0]):
+            warnings.warn(
+                f"internal_batch_size = {internal_batch_size} cannot be less than the number of examples; "
+                f"{len(ends[0])} is used",
+                # Past the wrapper that Captum puts around the method.
+                stacklevel=3,
+            )
         extra_args = format_additional_forward_args(additional_forward_args)
         knots = tuple(self.path(end, start) for end, start in zip(ends, starts, strict=True))
         schedule = Schedule.on(knots, method, self.spacing, n_steps)
@@ -359,15 +366,7 @@ def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...],
 
 def _step_blocks(n_steps: int, n_examples: int, internal_batch_size: int | None) -> Iterator[slice]:
     """Runs of steps that fit into the internal batch together with all examples."""
-    per_block = n_steps
-    if internal_batch_size is not None:
-        if internal_batch_size < n_examples:
-            warnings.warn(
-                f"internal_batch_size = {internal_batch_size} cannot be less than the number of examples; "
-                f"{n_examples} is used",
-                stacklevel=3,
-            )
-        per_block = max(1, internal_batch_size // max(1, n_examples))
+    per_block = n_steps if internal_batch_size is None else max(1, internal_batch_size // n_examples)
     for start in range(0, n_steps, per_block):
         yield slice(start, min(start + per_block, n_steps))
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from captum_dig import __version__
-from captum_dig.anchors import STRATEGIES
+from captum_dig.anchors import STRATEGIES, AnchorSearch
 from captum_dig.candidates import word_candidates
 from captum_dig.classifier import Classifier, load_pretrained
 from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
 Target: TypeAlias = str | int
+Strategy: TypeAlias = str | AnchorSearch | PathGenerator
 _STRAIGHT_LINE = "straight_line"
 
 
@@ -43,8 +44,8 @@ class TextExplainer:
     Args:
         model: A Hugging Face sequence classifier.
         tokenizer: Its tokenizer, a fast one.
-        strategy: The anchor search: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or
-            ``"straight_line"`` for Integrated Gradients.
+        strategy: The anchor search: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an
+            `AnchorSearch`; ``"straight_line"`` for Integrated Gradients; or any `PathGenerator`.
         n_anchors: The paper's m: words on the way from a word to the baseline.
         n_neighbors: The paper's K: candidates looked at for each anchor.
         candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a
@@ -76,7 +77,7 @@ class TextExplainer:
         model: "PreTrainedModel",
         tokenizer: "PreTrainedTokenizerBase",
         *,
-        strategy: str = "greedy",
+        strategy: Strategy = "greedy",
         n_anchors: int = 30,
         n_neighbors: int = 500,
         candidates: Literal["words", "all"] | Tensor = "words",
@@ -95,7 +96,7 @@ class TextExplainer:
         self._folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
-        self._paths: dict[str, PathGenerator] = {}
+        self._paths: dict[Strategy, PathGenerator] = {}
         self._lock = threading.Lock()
         # Made now, so that wrong arguments are found now.
         self._path(strategy)
@@ -161,7 +162,7 @@ class TextExplainer:
         target: Target | Sequence[Target] = "predicted",
         baseline: str | int = "pad",
         *,
-        strategy: str | None = None,
+        strategy: Strategy | None = None,
         n_steps: int = 50,
         method: str = "gausslegendre",
         batch_size: int = 8,
@@ -176,7 +177,7 @@ class TextExplainer:
                 each text.
             baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another
                 special token's role, a token of the vocabulary, or its id.
-            strategy: The anchor search; None for the explainer's own.
+            strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1.
             method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
             batch_size: How many texts share a batch. It changes speed and memory only.
@@ -216,7 +217,7 @@ class TextExplainer:
         target: Target | Sequence[Target] = "predicted",
         baseline: str | int = "pad",
         *,
-        strategy: str | None = None,
+        strategy: Strategy | None = None,
         n_steps: int = 50,
         method: str = "gausslegendre",
         batch_size: int = 8,
@@ -231,7 +232,7 @@ class TextExplainer:
             texts: The texts.
             target: The class to explain, or one for each text.
             baseline: What every word becomes at the other end of its path.
-            strategy: The anchor search; None for the explainer's own.
+            strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text.
             method: The quadrature rule.
             batch_size: How many texts share a batch.
@@ -258,7 +259,7 @@ class TextExplainer:
         baseline_id = self._encoder.token_id("baseline", baseline, len(self._vocabulary))
         settings = ExplanationSettings(
             model=self._classifier.name,
-            strategy=strategy,
+            strategy=strategy if isinstance(strategy, str) else repr(strategy),
             candidates=self._candidates_name,
             n_anchors=path.n_anchors if isinstance(path, MonotonicPath) else 0,
             n_neighbors=path.n_neighbors if isinstance(path, MonotonicPath) else 0,
@@ -276,12 +277,12 @@ class TextExplainer:
         run = Run(self._classifier, self._encoder, path, baseline_id, settings, internal_batch_size)
         return self._results(batches, run)
 
-    def prepare(self, baseline: str | int = "pad", *, strategy: str | None = None) -> Iterator[tuple[int, int]]:
+    def prepare(self, baseline: str | int = "pad", *, strategy: Strategy | None = None) -> Iterator[tuple[int, int]]:
         """Rank the whole vocabulary for one baseline ahead of time, and keep it; `explain` ranks what it needs itself.
 
         Args:
             baseline: As in `explain`.
-            strategy: The anchor search; None for the explainer's own.
+            strategy: As in the constructor; None for the explainer's own.
 
         Returns:
             An iterator that does the work, over pairs of rows done and rows in all.
@@ -333,18 +334,20 @@ class TextExplainer:
         if encodings:
             yield encodings, wanted
 
-    def _path(self, strategy: str) -> PathGenerator:
+    def _path(self, strategy: Strategy) -> PathGenerator:
         with self._lock:
             if strategy not in self._paths:
                 self._paths[strategy] = self._make_path(strategy)
             return self._paths[strategy]
 
-    def _make_path(self, strategy: str) -> PathGenerator:
+    def _make_path(self, strategy: Strategy) -> PathGenerator:
+        if isinstance(strategy, PathGenerator):
+            return strategy
         if strategy == _STRAIGHT_LINE:
             return StraightLine()
-        if strategy not in STRATEGIES:
+        if not isinstance(strategy, AnchorSearch) and strategy not in STRATEGIES:
             names = ", ".join(map(repr, [*STRATEGIES, _STRAIGHT_LINE]))
-            raise ValueError(f"strategy must be one of {names}, got {strategy!r}")
+            raise ValueError(f"strategy must be one of {names}, an AnchorSearch or a PathGenerator, got {strategy!r}")
         return MonotonicPath(
             self._vocabulary,
             strategy,

@@ -364,7 +364,7 @@ def test_the_interface_is_captums():
         ({"n_steps": 0}, "n_steps must be an integer of at least 1, got 0"),
         ({"n_steps": 2.0}, "n_steps must be an integer of at least 1, got 2.0"),
         ({"method": "greedy"}, "method must be one of 'gausslegendre'.*got 'greedy'; the anchor search is `strategy`"),
-        ({"internal_batch_size": 0}, "internal_batch_size must be at least 1 or None, got 0"),
+        ({"internal_batch_size": 0}, "internal_batch_size must be an integer of at least 1, got 0"),
         (
             {"baselines": torch.zeros(1, 7)},
             r"a baseline must have the shape of its input, \(1, 6\), or 1 in its first place, got \(1, 7\)",

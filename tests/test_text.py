@@ -14,7 +14,7 @@ from transformers import (
     TextClassificationPipeline,
 )
 
-from captum_dig import ModelError, TextAttribution, TextExplainer, VocabularyError
+from captum_dig import MaxCount, ModelError, StraightLine, TextAttribution, TextExplainer, VocabularyError
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
@@ -77,6 +77,22 @@ def test_a_batch_is_its_texts(classifier, tokenizer, strategy):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
 
 
+def test_searches_and_paths_of_one_s_own(explainer, classifier, tokenizer):
+    class Diagonal(StraightLine):
+        def __repr__(self):
+            return "Diagonal()"
+
+    straight = explainer.explain(TEXT, strategy="straight_line")
+    own = explainer.explain(TEXT, strategy=Diagonal())
+    assert own.token_scores == straight.token_scores
+    assert own.settings.strategy == "Diagonal()"
+    assert (
+        explainer.explain(TEXT, strategy=MaxCount()).token_scores
+        == explainer.explain(TEXT, strategy="maxcount").token_scores
+    )
+    assert make(classifier, tokenizer, strategy=MaxCount()).explain(TEXT).settings.strategy == "MaxCount()"
+
+
 def test_one_moving_word_gets_the_difference(explainer):
     # DistilBERT's head has a ReLU, at whose kinks every rule converges slowly.
     result = explainer.explain("gorgeous", n_steps=200)
@@ -120,18 +136,17 @@ def test_long_texts(explainer):
         explainer.explain(long, overflow="error")
 
 
-@pytest.mark.parametrize("baseline", ["pad", "mask", "unk", "sep", "dull", 11])
-def test_baselines(explainer, baseline):
-    result = explainer.explain(TEXT, baseline=baseline)
-    assert result.settings.baseline in (
-        "[PAD]",
-        "[MASK]",
-        "[UNK]",
-        "[SEP]",
-        "dull",
-        explainer.explain(TEXT, baseline=11).settings.baseline,
-    )
-    assert result.delta_percent < 20
+@pytest.mark.parametrize(
+    ("baseline", "token"),
+    [("pad", "[PAD]"), ("mask", "[MASK]"), ("unk", "[UNK]"), ("sep", "[SEP]"), ("dull", "dull"), (1, "[UNK]")],
+)
+def test_baselines(explainer, classifier, tokenizer, baseline, token):
+    result = explainer.explain(TEXT, target=1, baseline=baseline)
+    assert result.settings.baseline == token
+    ids = tokenizer(TEXT, return_tensors="pt").input_ids
+    ids[0, 1:-1] = tokenizer.convert_tokens_to_ids(token)
+    with torch.no_grad():
+        assert result.baseline_value == pytest.approx(float(classifier(ids).logits[0, 1]), abs=1e-5)
 
 
 def test_anchors_are_words_by_default_and_any_row_if_asked(classifier, tokenizer):
@@ -244,7 +259,11 @@ def test_one_text_or_many(explainer):
             "baseline must be one of 'pad', 'mask', 'unk', 'sep', 'cls', a token of the vocabulary or an id below 157, got 'padd'",
         ),
         ({"baseline": -1}, ValueError, "baseline must be .* or an id below 157, got -1"),
-        ({"strategy": "gready"}, ValueError, "strategy must be one of 'greedy', .*'straight_line', got 'gready'"),
+        (
+            {"strategy": "gready"},
+            ValueError,
+            "strategy must be one of 'greedy', .*'straight_line', an AnchorSearch or a PathGenerator, got 'gready'",
+        ),
         ({"method": "simpson"}, ValueError, "method must be one of 'gausslegendre'.*got 'simpson'"),
         ({"n_steps": 0}, ValueError, "n_steps must be an integer of at least 1, got 0"),
         ({"batch_size": 0}, ValueError, "batch_size must be an integer of at least 1, got 0"),
