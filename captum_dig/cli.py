@@ -13,6 +13,7 @@ import re
 import secrets
 import shutil
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 # Written out, because the modules that own these names import PyTorch; a test compares them.
 STRATEGIES = ("greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line")
+RANKED = ("greedy", "maxcount")  # the random ones have nothing to keep
 METHODS = ("gausslegendre", "riemann_left", "riemann_middle", "riemann_right", "riemann_trapezoid")
 CANDIDATES = ("words", "all")
 
@@ -46,6 +48,11 @@ _EXPLAIN_HELP = (
     r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output; "
     r"blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than "
     "a few percent, raise --n-steps."
+)
+_NEIGHBORS_HELP = (
+    "Rank the whole vocabulary of a model ahead of time.\n\n"
+    "'captum-dig explain' ranks the words that it meets and keeps the result, so this is for many texts, or for a "
+    "model that many will use. Baseline, candidates and numbers must be those of the later runs."
 )
 _EXAMPLES = """Examples:
 
@@ -162,8 +169,10 @@ def explain(
             # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
             found = explainer.explain_each(texts, target, **rule, batch_size=1)
         results: list[TextAttribution] = []
+        shown = watched and (len(texts) > 1 or file is not None)
         try:
-            with _bar(messages, texts, shown=watched and (len(texts) > 1 or file is not None)) as bar:
+            # In characters, because the windows of one text are several results.
+            with _bar(messages, "Explaining", sum(map(len, texts)), shown=shown) as bar:
                 for number, result in enumerate(found):
                     results += [result] if outputs else []
                     # Both may be on one terminal: the bar makes room.
@@ -176,6 +185,34 @@ def explain(
             written = not results or _write_all(outputs, results)
     if not written:
         raise Exit(2)
+
+
+@app.command(help=_NEIGHBORS_HELP)
+def neighbors(
+    model: Annotated[str | None, Argument(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
+    strategy: Annotated[str, _checked("How words on the way are chosen", RANKED)] = "greedy",
+    candidates: Annotated[str, _checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, _checked("How many words lie on the way")] = 30,
+    n_neighbors: Annotated[int, _checked("Among how many neighbours each is chosen")] = 500,
+    cache: Annotated[Path | None, Option(help="The folder to keep it in.", show_default="platform's cache")] = None,
+) -> None:
+    """Rank the whole vocabulary of a model, and keep the table for later runs."""
+    if cache is None and os.environ.get("CAPTUM_DIG_CACHE") == "":
+        raise ValueError("CAPTUM_DIG_CACHE must name a folder, got nothing; unset it, or name one with --cache")
+    messages = _console(stderr=True)
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    started = time.perf_counter()
+    with _warnings_as_lines(messages):
+        path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
+        table = _load(model, **path, cache=True if cache is None else cache).table(baseline)
+        with _bar(messages, "Ranking", len(table), shown=watched) as bar:
+            for done in table.rank_all():
+                bar.update(bar.task_ids[0], completed=done)
+        kept = table.store()
+    if kept is None:
+        raise Exit(2)
+    echo(f"{len(table)} rows ranked in {time.perf_counter() - started:.0f} s, kept in {kept}")
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -317,11 +354,10 @@ def _load(model: str | None, **options: Any) -> "TextExplainer":
 
 
 @contextmanager
-def _bar(console: Console, texts: Sequence[str], *, shown: bool) -> Iterator[Progress]:
-    columns = (TextColumn("Explaining"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+def _bar(console: Console, work: str, total: int, *, shown: bool) -> Iterator[Progress]:
+    columns = (TextColumn(work), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console if shown else Console(quiet=True), auto_refresh=shown, transient=True)
-    # In characters, because the windows of one text are several results.
-    bar.add_task("", total=sum(map(len, texts)))
+    bar.add_task("", total=total)
     try:
         bar.start()
         yield bar

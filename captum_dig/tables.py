@@ -87,6 +87,10 @@ class RankedTable:
             self._take(self._folder.load(self.key, len(vocabulary), self._depth))
             self._n_stored = self.n_ranked
 
+    def __len__(self) -> int:
+        """Return V, the number of rows."""
+        return len(self._known)
+
     @property
     def n_ranked(self) -> int:
         """How many rows have been ranked."""

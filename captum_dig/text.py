@@ -254,7 +254,7 @@ class TextExplainer:
         check_method(method)
         texts = _as_texts(texts)
         targets = self._targets(target, len(texts))
-        strategy = strategy or self._strategy
+        strategy = self._strategy if strategy is None else strategy
         path = self._path(strategy)
         baseline_id = self._encoder.token_id("baseline", baseline, len(self._vocabulary))
         settings = ExplanationSettings(
@@ -277,29 +277,24 @@ class TextExplainer:
         run = Run(self._classifier, self._encoder, path, baseline_id, settings, internal_batch_size)
         return self._results(batches, run)
 
-    def prepare(self, baseline: str | int = "pad", *, strategy: Strategy | None = None) -> Iterator[tuple[int, int]]:
-        """Rank the whole vocabulary for one baseline ahead of time, and keep it; `explain` ranks what it needs itself.
+    def table(self, baseline: str | int = "pad", *, strategy: Strategy | None = None) -> RankedTable:
+        """Look up the ranked table behind the paths to a baseline, for instance to rank the whole vocabulary at once.
 
         Args:
             baseline: As in `explain`.
             strategy: As in the constructor; None for the explainer's own.
 
         Returns:
-            An iterator that does the work, over pairs of rows done and rows in all.
+            The table; `explain` ranks in it what it needs.
 
         Raises:
-            ValueError: If an argument is unknown, or the strategy ranks nothing.
+            ValueError: If an argument is unknown, or the path is no `MonotonicPath`.
         """
-        path = self._path(strategy or self._strategy)
+        strategy = self._strategy if strategy is None else strategy
+        path = self._path(strategy)
         if not isinstance(path, MonotonicPath):
-            raise ValueError(f"strategy must be an anchor search, got {strategy or self._strategy!r}")
-        baseline_id = self._encoder.token_id("baseline", baseline, len(self._vocabulary))
-        return self._rank(path.table(self._vocabulary.rows[baseline_id]))
-
-    def _rank(self, table: RankedTable) -> Iterator[tuple[int, int]]:
-        for done in table.rank_all():
-            yield done, len(self._vocabulary)
-        table.store()
+            raise ValueError(f"strategy must be an anchor search, got {strategy!r}")
+        return path.table(self._vocabulary.rows[self._encoder.token_id("baseline", baseline, len(self._vocabulary))])
 
     def _results(
         self, batches: Iterable[tuple[list[Encoding], list[int | None]]], run: Run

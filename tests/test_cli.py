@@ -39,6 +39,15 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
+def run_command(monkeypatch, tmp_path):
+    """Run any command, in an empty folder."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(cli.app, [*map(str, arguments)], prog_name="captum-dig")
+
+
+@pytest.fixture
 def run(folder, monkeypatch, tmp_path):
     """Run `captum-dig explain` on the tiny model, in an empty folder."""
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
@@ -609,3 +618,43 @@ def test_a_bar_for_long_work_on_a_terminal_only(process, texts):
     assert shown.endswith(f"{ESCAPE}[?25h\r{ESCAPE}[1A{ESCAPE}[2K".encode())  # the cursor back, the line erased
     assert shown.count(b"\n") == shown.count(f"{ESCAPE}[1A".encode())  # nothing stays on the screen
     assert ESCAPE.encode() not in out
+
+
+# neighbors ----------------------------------------------------------------------------------------
+
+
+def test_neighbors_ranks_the_vocabulary_and_says_where(run_command, folder, tmp_path):
+    options = ("--n-anchors", "4", "--n-neighbors", "12", "--cache", tmp_path / "tables")
+    result = run_command("neighbors", folder, *options)
+    assert result.exit_code == 0
+    (file,) = (tmp_path / "tables").glob("*.npz")
+    assert re.fullmatch(rf"157 rows ranked in \d+ s, kept in {re.escape(str(file))}\n", result.stdout)
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--strategy", "random_anchor"], "--strategy must be one of greedy, maxcount, got 'random_anchor'"),
+        (["--n-anchors", "0"], "--n-anchors must be an integer of at least 1, got 0"),
+        (
+            ["--baseline", "padd", "--n-neighbors", "12", "--cache", "tables"],
+            "baseline must be one of 'pad', .*, got 'padd'",
+        ),
+        ([], "CAPTUM_DIG_CACHE must name a folder, got nothing; unset it, or name one with --cache"),
+    ],
+)
+def test_neighbors_with_wrong_options(run_command, folder, options, message):
+    result = run_command("neighbors", folder, *options)
+    assert result.exit_code == 2
+    assert re.fullmatch(f"error: {message}\n", result.stderr)
+
+
+def test_neighbors_in_a_folder_that_cannot_be_written(run_command, folder, tmp_path):
+    (tmp_path / "file").write_text("")
+    options = ("--n-anchors", "4", "--n-neighbors", "12", "--cache", tmp_path / "file" / "tables")
+    result = run_command("neighbors", folder, *options)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("warning: ")
+    assert result.stderr.count("\n") == 1

@@ -264,20 +264,21 @@ def test_results_do_not_depend_on_the_cache(tmp_path, classifier, tokenizer):
     assert explain(tmp_path) == explain(tmp_path) == explain(False)
 
 
-def test_prepare_ranks_the_whole_vocabulary(tmp_path, classifier, tokenizer):
+def test_the_whole_vocabulary_may_be_ranked_at_once(tmp_path, classifier, tokenizer):
     def make_explainer():
         return TextExplainer(classifier, tokenizer, n_anchors=4, n_neighbors=12, cache=tmp_path)
 
-    n_rows = len(tokenizer)
-    assert list(make_explainer().prepare("mask")) == [(n_rows, n_rows)]
-    (file,) = files(tmp_path)
+    table = make_explainer().table("mask")
+    assert list(table.rank_all()) == [len(table)] == [len(tokenizer)]
+    file = table.store()
+    assert files(tmp_path) == [file]
     before = file.stat().st_mtime_ns
     make_explainer().explain("a witty movie", baseline="mask")
     assert file.stat().st_mtime_ns == before
     with pytest.raises(ValueError, match="strategy must be an anchor search, got 'straight_line'"):
-        make_explainer().prepare(strategy="straight_line")
+        make_explainer().table(strategy="straight_line")
     with pytest.raises(ValueError, match="baseline must be"):
-        make_explainer().prepare("padd")
+        make_explainer().table("padd")
 
 
 def test_importing_the_package_touches_no_folder(tmp_path):
