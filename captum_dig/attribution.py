@@ -357,9 +357,10 @@ def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...],
                 f"a baseline must have the shape of its input, {tuple(end.shape)}, or 1 in its first place, "
                 f"got {tuple(start.shape)}"
             )
-    ends = tuple(end if end.is_floating_point() else end.to(torch.get_default_dtype()) for end in ends)
+    ends = tuple(end.detach() if end.is_floating_point() else end.to(torch.get_default_dtype()) for end in ends)
     starts = tuple(
-        start.to(end.dtype) if isinstance(start, Tensor) else start for end, start in zip(ends, starts, strict=True)
+        start.detach().to(end.dtype) if isinstance(start, Tensor) else start
+        for end, start in zip(ends, starts, strict=True)
     )
     return ends, tensorize_baseline(ends, starts)
 

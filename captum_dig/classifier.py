@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from captum_dig.encoding import as_index
+from captum_dig.encoding import TextEncoder, as_index
 from captum_dig.errors import ModelError
 
 if TYPE_CHECKING:
@@ -66,8 +66,23 @@ class Classifier:
 
     @property
     def pads(self) -> bool:
-        """Whether the model tells padding from text, so that texts of different length can share a batch."""
+        """Whether the model says that it can read several rows at once."""
         return getattr(self.model.config, "pad_token_id", None) is not None
+
+    def hides_padding(self, encoder: TextEncoder) -> bool:
+        """Try out whether a text gives the same logits when it is padded; padding leaks into some models."""
+        if not self.pads or not encoder.pads:
+            return False
+        if not encoder.fits(8):
+            return False
+        short, long = (encoder.encode("a " * count)[0] for count in (1, 8))
+        with self.evaluating(), torch.no_grad():
+            alone, padded = (
+                self.logits(**{name: column.to(self.device) for name, column in encoder.pad(batch).items()})[0].float()
+                for batch in ([short], [short, long])
+            )
+        tolerance = 1e-4 if self.model.dtype.itemsize >= 4 else 0.05
+        return bool(torch.allclose(alone, padded, rtol=tolerance, atol=tolerance))
 
     def embed(self, input_ids: Tensor) -> Tensor:
         """Look up the embeddings of ids, shape (B, T), as the model does: shape (B, T, D)."""
@@ -95,24 +110,26 @@ class Classifier:
         """Run the model with its embedding layer answering `embeddings`, shape (B, T, D), whatever the ids.
 
         Raises:
-            ModelError: If the model does not use its embedding layer exactly once.
+            ModelError: If the model does not use its embedding layer exactly once, and as it is.
         """
-        calls = 0
+        calls: list[bool] = []
 
-        def answer(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
-            nonlocal calls
-            calls += 1
-            return embeddings if output.shape == embeddings.shape else output
+        def answer(_module: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> Tensor:
+            # Only in the place of these very ids: some models turn them round (XLNet) or pad them (Longformer).
+            same = output.shape == embeddings.shape and torch.equal(arguments[0], inputs["input_ids"])
+            calls.append(same)
+            return embeddings if same else output
 
         handle = self.layer.register_forward_hook(answer)
         try:
             logits = self.logits(**inputs)
         finally:
             handle.remove()
-        if calls != 1:
+        if calls != [True]:
+            problem = f"{len(calls)} calls" if len(calls) != 1 else "a call with other ids than those of the text"
             raise ModelError(
-                f"model must call its input embeddings once for each text, "
-                f"got {calls} calls from {type(self.model).__name__}; "
+                "model must call its input embeddings once, with the ids of the text, "
+                f"got {problem} from {type(self.model).__name__}; "
                 "attribute with LayerDiscretizedIntegratedGradients to the layers that it does call"
             )
         return logits

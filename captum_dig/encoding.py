@@ -66,7 +66,7 @@ class TextEncoder:
         max_tokens: How many tokens the model reads, special ones included; None for any number.
 
     Raises:
-        ModelError: If the tokenizer does not report offsets.
+        ModelError: If the tokenizer does not report offsets, or the model has no room for a word.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int | None) -> None:
@@ -75,6 +75,13 @@ class TextEncoder:
                 f"tokenizer must be a fast one, which knows the place of a token in the text, "
                 f"got {type(tokenizer).__name__}; "
                 "load it with AutoTokenizer.from_pretrained(name)"
+            )
+        n_special = tokenizer.num_special_tokens_to_add()
+        if max_tokens is not None and max_tokens <= n_special:
+            raise ModelError(
+                f"model must read more than the {n_special} special tokens of a text, "
+                f"got a limit of {max_tokens} tokens; "
+                "check the tokenizer's model_max_length"
             )
         self._tokenizer: Any = tokenizer
         self.max_tokens = max_tokens
@@ -94,8 +101,16 @@ class TextEncoder:
             One encoding; several windows where `overflow` is ``"windows"`` and the text is too long.
 
         Raises:
-            ValueError: If the text is too long and `overflow` is ``"error"``, or the text gives no token at all.
+            ValueError: If the text is too long and `overflow` is ``"error"``, gives no token at all, or holds half a
+                character (a lone surrogate).
         """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{name} must be text that UTF-8 can hold, got {text[error.start]!r} at character {error.start}; "
+                "decode it again from its source"
+            ) from error
         whole = self._encode(text)
         if not whole.ids:
             raise ValueError(
@@ -116,8 +131,12 @@ class TextEncoder:
 
     @property
     def pads(self) -> bool:
-        """Whether texts of different length can share a batch."""
+        """Whether the tokenizer can make texts equally long."""
         return self._tokenizer.pad_token_id is not None
+
+    def fits(self, n_tokens: int) -> bool:
+        """Whether the model reads this many tokens besides the special ones."""
+        return self.max_tokens is None or n_tokens + self._tokenizer.num_special_tokens_to_add() <= self.max_tokens
 
     def pad(self, encodings: Sequence[Encoding]) -> "dict[str, Tensor]":
         """Put encodings into one batch: a tensor of shape (B, T) for each input of the model, padded on the right."""

@@ -324,7 +324,13 @@ def _shares(knots: tuple[Tensor, ...]) -> Array:
     """The share of each piece in the Euclidean length of its path over all coordinates of all tensors, shape (S, B)."""
     squares = [sum(_squared_step(path, piece) for path in knots) for piece in range(len(knots[0]) - 1)]
     lengths: Array = torch.stack(cast("list[Tensor]", squares)).sqrt().cpu().numpy().astype(np.float64)
-    sums = lengths.sum(axis=0)
+    if not np.isfinite(lengths).all():
+        raise ValueError(
+            "inputs and baselines must differ by less than about 1e18, got a path whose length overflows; "
+            "scale them down"
+        )
+    # One after the other, whatever the batch: rounding decides between pieces of equal length.
+    sums = np.cumsum(lengths, axis=0)[-1]
     shares: Array = np.where(sums > 0, lengths / np.where(sums > 0, sums, 1.0), 1 / len(lengths))
     return shares
 

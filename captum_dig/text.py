@@ -4,12 +4,14 @@ Takes texts, gives a frozen `TextAttribution` for each. It puts the stages of th
 a `Vocabulary`, that a `MonotonicPath`, that the path of `DiscretizedIntegratedGradients`.
 """
 
+import functools
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -271,9 +273,10 @@ class TextExplainer:
             version=__version__,
             seed=getattr(path.strategy, "seed", None) if isinstance(path, MonotonicPath) else None,
         )
-        # A model without a padding token reads one text at a time.
-        pads = self._encoder.pads and self._classifier.pads
-        batches = self._batches(texts, targets, batch_size if pads else 1, overflow)
+        # A model without a padding token reads one row at a time.
+        if not self._classifier.pads:
+            internal_batch_size = 1
+        batches = self._batches(texts, targets, batch_size if len(texts) > 1 and self._pads else 1, overflow)
         run = Run(self._classifier, self._encoder, path, baseline_id, settings, internal_batch_size)
         return self._results(batches, run)
 
@@ -321,6 +324,7 @@ class TextExplainer:
                     yield encodings, wanted
                 raise
             for encoding in windows:
+                self._check_ids(encoding, name)
                 encodings.append(encoding)
                 wanted.append(target)
                 if len(encodings) == batch_size:
@@ -328,6 +332,18 @@ class TextExplainer:
                     encodings, wanted = [], []
         if encodings:
             yield encodings, wanted
+
+    def _check_ids(self, encoding: Encoding, name: str) -> None:
+        for token, token_id in zip(encoding.tokens, encoding.ids, strict=True):
+            if token_id >= len(self._vocabulary):
+                raise ModelError(
+                    f"model must have a row for every token, got {token!r} in {name} with id {token_id} "
+                    f"and {len(self._vocabulary)} rows; call model.resize_token_embeddings(len(tokenizer)) and train it"
+                )
+
+    @functools.cached_property
+    def _pads(self) -> bool:
+        return self._classifier.hides_padding(self._encoder)
 
     def _path(self, strategy: Strategy) -> PathGenerator:
         with self._lock:
@@ -362,6 +378,8 @@ class TextExplainer:
 
     def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
         """The index of the class to explain for each text; None for the predicted one."""
+        if isinstance(target, Tensor | np.ndarray):
+            target = target.tolist()
         single = isinstance(target, str) or not isinstance(target, Sequence)
         wanted: Sequence[Any] = [target] * n_texts if single else target  # type: ignore[assignment]
         if len(wanted) != n_texts:
@@ -372,6 +390,8 @@ class TextExplainer:
 def _as_texts(texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise TypeError("texts must be a sequence of strings, got one string; put it into a list, or call explain")
+    if not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be a string or a sequence of strings, got {type(texts).__name__}")
     texts = list(texts)
     for number, text in enumerate(texts):
         if not isinstance(text, str):

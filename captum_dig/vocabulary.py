@@ -21,6 +21,8 @@ _CHUNK = 4096
 _SLACK = 8
 # Rows sampled to learn how far rows typically are from each other.
 _SPACING_SAMPLE = 256
+# Larger coordinates have squares that float32 cannot add up.
+_LARGEST = 1e17
 _REMEDY = (
     "attribute to the layer that `model.get_input_embeddings()` returns and build the vocabulary from the same layer"
 )
@@ -41,7 +43,7 @@ class Vocabulary:
     Raises:
         TypeError: If `weight` is not a floating-point tensor.
         ValueError: If `weight` is not of shape (V, D) with at least one row and column, or FAISS does not know `index`.
-        VocabularyError: If `weight` holds NaN or infinity.
+        VocabularyError: If `weight` holds NaN, infinity or numbers whose squares overflow.
 
     Example:
         >>> vocabulary = Vocabulary(torch.tensor([[0.0, 0.0], [1.0, 0.0], [5.0, 0.0]]))
@@ -62,6 +64,10 @@ class Vocabulary:
             raise VocabularyError(
                 f"weight must be finite, got NaN or infinity in row {row}; "
                 "check that the model was loaded and trained correctly"
+            )
+        if float(rows.abs().max()) > _LARGEST:
+            raise VocabularyError(
+                f"weight must lie within ±{_LARGEST:.0e}, got {float(rows.abs().max()):.3g}; distances would overflow"
             )
         self.index_name = index
         self._index = _build_index(rows, index)

@@ -13,6 +13,7 @@ from captum_dig import (
     DiscretizedIntegratedGradients,
     LayerDiscretizedIntegratedGradients,
     MonotonicPath,
+    PathGenerator,
     StraightLine,
     Vocabulary,
 )
@@ -292,7 +293,12 @@ def test_dtypes_are_captums(dtype):
     path = MonotonicPath(Vocabulary.from_layer(model.table), n_anchors=5, n_neighbors=12)
     got = LayerDiscretizedIntegratedGradients(model, model.table, path).attribute(*arguments)
     assert got.dtype == expected.dtype
-    assert got.isfinite().all()
+    precise = LayerDiscretizedIntegratedGradients(
+        model.double(), model.table, MonotonicPath(Vocabulary.from_layer(model.table), n_anchors=5, n_neighbors=12)
+    )
+    reference = precise.attribute(ids, torch.zeros_like(ids), 1, mask.double())
+    tolerance = {torch.float16: 0.02, torch.bfloat16: 0.15, torch.float32: 1e-4, torch.float64: 1e-9}[dtype]
+    assert float((got - reference).norm() / reference.norm()) < tolerance
 
 
 class NoDouble(torch.overrides.TorchFunctionMode):
@@ -400,3 +406,35 @@ def test_no_warnings_in_plain_use():
         DiscretizedIntegratedGradients(nonlinear, PATHS[2]).attribute(
             ROWS[None, 3:5], ROWS[None, [0, 0]], internal_batch_size=7
         )
+
+
+class Stairs(PathGenerator):
+    """Ten steps of equal length, the two coordinates taking turns: every share of nodes is a tie."""
+
+    def knots(self, inputs, baselines):
+        even = torch.arange(inputs.shape[-1]) % 2 == 0
+        shares = [torch.where(even, (i + 1) // 2 / 5, i // 2 / 5) for i in range(11)]
+        return torch.stack([baselines, *(torch.lerp(baselines, inputs, s.to(inputs)) for s in shares[1:-1]), inputs])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_ties_between_pieces_do_not_depend_on_the_batch(dtype):
+    x = torch.linspace(0.3, 1.7, 9, dtype=dtype)[:, None].repeat(1, 2)
+    dig = DiscretizedIntegratedGradients(lambda z: torch.sin(9 * z[:, 0] * z[:, 1]), Stairs())
+    alone = torch.cat([dig.attribute(x[i : i + 1], n_steps=19) for i in range(9)])
+    torch.testing.assert_close(dig.attribute(x, n_steps=19), alone, rtol=1e-6, atol=1e-6)
+
+
+def test_lengths_that_overflow_are_named():
+    dig = DiscretizedIntegratedGradients(lambda z: z.sum(dim=1), StraightLine())
+    with pytest.raises(ValueError, match="inputs and baselines must differ by less than about 1e18"):
+        dig.attribute(torch.tensor([[1e20, 2e20]]))
+
+
+@pytest.mark.parametrize("multiply", [True, False])
+def test_attributions_need_no_gradient_where_inputs_do(multiply):
+    x = ROWS[None, 3:5].clone().requires_grad_()
+    got = DiscretizedIntegratedGradients(nonlinear, PATHS[2], multiply).attribute(
+        x, ROWS[None, [0, 0]].clone().requires_grad_()
+    )
+    assert not got.requires_grad

@@ -178,3 +178,8 @@ def test_a_layer_that_is_no_table_is_refused():
 def test_spacing_ignores_duplicates():
     rows = torch.tensor([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]])
     assert Vocabulary(rows).spacing == 1.0
+
+
+def test_rows_whose_distances_overflow_are_refused(rows):
+    with pytest.raises(VocabularyError, match=r"weight must lie within ±1e\+17, got .*; distances would overflow"):
+        Vocabulary(rows * 1e20)
