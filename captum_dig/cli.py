@@ -195,7 +195,12 @@ def neighbors(
     candidates: Annotated[str, _checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
     n_anchors: Annotated[int, _checked("How many words lie on the way")] = 30,
     n_neighbors: Annotated[int, _checked("Among how many neighbours each is chosen")] = 500,
-    cache: Annotated[Path | None, Option(help="The folder to keep it in.", show_default="platform's cache")] = None,
+    cache: Annotated[
+        Path | None,
+        Option(
+            help="The folder to keep it in; set CAPTUM_DIG_CACHE to it for later runs.", show_default="platform's cache"
+        ),
+    ] = None,
 ) -> None:
     """Rank the whole vocabulary of a model, and keep the table for later runs."""
     if cache is None and os.environ.get("CAPTUM_DIG_CACHE") == "":

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 FORMAT = "captum_dig.TextAttribution"
 FORMAT_VERSION = 1
+# The paper's threshold (section 4.3), above which scores are not to be trusted.
+LARGE_DELTA_PERCENT = 5.0
 
 _REALS = ("token_scores", "word_scores", "probabilities", "input_value", "baseline_value")
 _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
@@ -223,12 +225,13 @@ class TextAttribution:
         Returns:
             A picture whose segments join to `text` exactly.
         """
+        hint = ": large, so raise n_steps or try another baseline" if self.delta_percent > LARGE_DELTA_PERCENT else ""
         target = f"{self.target_label} ({_percent(self.target_probability)})"
         headline = [
             ("Predicted", f"{self.predicted_label} ({_percent(self.predicted_probability)})"),
             ("Explained", f"{self.settings.output} of {target}"),
             ("Output", f"{self.input_value:.4g} ({self.baseline_value:.4g} at the baseline)"),
-            ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference)"),
+            ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference){hint}"),
         ]
         if self.truncated:
             headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
