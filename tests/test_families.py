@@ -42,6 +42,8 @@ FAMILIES = {
 }
 
 
+# Early releases of Transformers 5 compile parts of DeBERTa with what newer releases of PyTorch deprecate.
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_batches_outputs_and_deltas(family, tokenizer):
     name, changes = FAMILIES[family]
