@@ -2,8 +2,8 @@
 
 A small DistilBERT (a full WordPiece vocabulary, 128 wide) learns the logits of a larger BERT
 on film sentences, on spans of them and on sentences with missing words.  Its embedding table
-starts as the principal components of the teacher's.  No sentence of the SST-2 dev or test split
-is in the training text in any spelling; dev picks the epoch, test is read once, at the end, on
+starts as the principal components of the teacher's.  Sentences of the SST-2 dev and test splits
+are kept out of the training text in any spelling; dev picks the epoch, test is read once, at the end, on
 the half-precision weights that were saved.
 
 Run it from the project's root (less than half an hour on two cores)::
