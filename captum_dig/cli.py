@@ -104,6 +104,10 @@ def main() -> None:
 def _commands(
     context: Context, *, version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False
 ) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that is not UTF-8 shows an escape for what it lacks.
+            stream.reconfigure(errors="backslashreplace")
     if version:
         echo(f"captum-dig {__version__}")
         raise Exit
@@ -151,16 +155,11 @@ def explain(
 
     Outputs are checked and texts are read before the model is loaded.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal that is not UTF-8 shows an escape for what it lacks.
-            stream.reconfigure(errors="backslashreplace")
     outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
     _check_outputs(outputs, file)
     texts = _read_texts(text or [], file)
     messages = _console(stderr=True)
-    # Not `messages.is_terminal`: `2> log` shall hold no animation, even where colours are forced.
-    watched = sys.stderr is not None and sys.stderr.isatty()
+    watched = _watched()
     with _warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
             path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
@@ -206,12 +205,11 @@ def neighbors(
     if cache is None and os.environ.get("CAPTUM_DIG_CACHE") == "":
         raise ValueError("CAPTUM_DIG_CACHE must name a folder, got nothing; unset it, or name one with --cache")
     messages = _console(stderr=True)
-    watched = sys.stderr is not None and sys.stderr.isatty()
     started = time.perf_counter()
     with _warnings_as_lines(messages):
         path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
         table = _load(model, **path, cache=True if cache is None else cache).table(baseline)
-        with _bar(messages, "Ranking", len(table), shown=watched) as bar:
+        with _bar(messages, "Ranking", len(table), shown=_watched()) as bar:
             for done in table.rank_all():
                 bar.update(bar.task_ids[0], completed=done)
         kept = table.store()
@@ -225,6 +223,11 @@ def _console(*, stderr: bool = False) -> Console:
     # without a colour system it sends no escape at all.
     color_system: Any = None if os.environ.get("NO_COLOR") else "auto"
     return Console(file=sys.stderr if stderr else sys.stdout, color_system=color_system)
+
+
+def _watched() -> bool:
+    # Not the console's `is_terminal`: `2> log` shall hold no animation, even where colours are forced.
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _say(kind: str, message: str, console: Console | None = None) -> None:

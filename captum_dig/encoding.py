@@ -162,7 +162,10 @@ class TextEncoder:
         """
         roles = {role: getattr(self._tokenizer, f"{role}_token_id", None) for role in _ROLES}
         known = {role: i for role, i in roles.items() if i is not None}
-        found = known.get(str(token), self._tokenizer.get_vocab().get(str(token))) if isinstance(token, str) else None
+        found = known.get(str(token))
+        if found is None and isinstance(token, str):
+            # Asked last, because a tokenizer copies its vocabulary to answer.
+            found = self._tokenizer.get_vocab().get(token)
         index = as_index(token) if found is None else int(found)
         if index is None or index >= n_rows:
             names = ", ".join(map(repr, known))

@@ -197,7 +197,7 @@ class MonotonicPath(PathGenerator):
 
         Returns:
             Row ids, shape (N, m + 1), int64 on the CPU, the word itself first. Where no candidate is left,
-            `baseline_id`.
+            `baseline_id`, or the first row that equals it.
 
         Raises:
             ValueError: If the ids have another shape or are not rows of the vocabulary.

@@ -5,7 +5,8 @@ Takes what the caller of `captum_dig.text` chose; gives a frozen record of it. `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import get_type_hints
 
 from captum_dig._fields import integer, string
 
@@ -46,9 +47,9 @@ class ExplanationSettings:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "seed" and value is None:
+        for name, kind in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if name == "seed" and value is None:
                 continue
-            convert = string if field.type == "str" else integer
-            object.__setattr__(self, field.name, convert(f"settings.{field.name}", value))
+            convert = string if kind is str else integer
+            object.__setattr__(self, name, convert(f"settings.{name}", value))

@@ -25,10 +25,8 @@ from torch import Tensor
 
 from captum_dig.anchors import AnchorSearch, Neighborhood
 from captum_dig.errors import PathError
-from captum_dig.vocabulary import Vocabulary
+from captum_dig.vocabulary import BLOCK_ELEMENTS, Vocabulary
 
-# Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
-_BLOCK_ELEMENTS = 4_000_000
 # Rows searched for at once: FAISS reads the whole vocabulary for every search.
 _SEARCH_ROWS = 1024
 # To be raised with every change to the file, and to what neighbours, costs or monotonize answer.
@@ -184,7 +182,7 @@ class RankedTable:
     def _best(self, ids: Tensor) -> Tensor:
         """Rank the candidates of some rows: shape (N, depth)."""
         proposed = self._propose(ids)
-        step = max(1, _BLOCK_ELEMENTS // max(1, proposed.shape[1] * self._vocabulary.dim))
+        step = max(1, BLOCK_ELEMENTS // max(1, proposed.shape[1] * self._vocabulary.dim))
         blocks = zip(ids.split(step), proposed.split(step), strict=True)
         best = torch.cat([self._order(words, candidates)[:, : self._depth] for words, candidates in blocks])
         return torch.nn.functional.pad(best, (0, self._depth - best.shape[1]), value=-1)

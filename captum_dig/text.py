@@ -90,9 +90,8 @@ class TextExplainer:
     ) -> None:
         self._classifier = Classifier(model, name)
         self._encoder = TextEncoder(tokenizer, self._classifier.max_tokens(tokenizer))
-        self._tokenizer = tokenizer
         self._vocabulary = Vocabulary.from_layer(self._classifier.layer)
-        self._candidates = self._mask(candidates)
+        self._candidates = _mask(candidates, tokenizer, len(self._vocabulary))
         self._candidates_name = candidates if isinstance(candidates, str) else "custom"
         self._n_anchors, self._n_neighbors, self._seed = n_anchors, n_neighbors, seed
         self._folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
@@ -318,13 +317,14 @@ class TextExplainer:
             name = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
             try:
                 windows = self._encoder.encode(text, overflow, name)
+                for encoding in windows:
+                    self._check_ids(encoding, name)
             except ValueError:
                 # The texts before it are explained all the same.
                 if encodings:
                     yield encodings, wanted
                 raise
             for encoding in windows:
-                self._check_ids(encoding, name)
                 encodings.append(encoding)
                 wanted.append(target)
                 if len(encodings) == batch_size:
@@ -369,19 +369,10 @@ class TextExplainer:
             folder=self._folder,
         )
 
-    def _mask(self, candidates: Literal["words", "all"] | Tensor) -> Tensor | None:
-        if isinstance(candidates, Tensor):
-            return candidates
-        if candidates not in ("words", "all"):
-            raise ValueError(f"candidates must be 'words', 'all' or a boolean mask, got {candidates!r}")
-        return word_candidates(self._tokenizer, len(self._vocabulary)) if candidates == "words" else None
-
     def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
         """The index of the class to explain for each text; None for the predicted one."""
-        if isinstance(target, Tensor | np.ndarray):
-            target = target.tolist()
-        single = isinstance(target, str) or not isinstance(target, Sequence)
-        wanted: Sequence[Any] = [target] * n_texts if single else target  # type: ignore[assignment]
+        given: Any = target.tolist() if isinstance(target, Tensor | np.ndarray) else target
+        wanted = given if isinstance(given, Sequence) and not isinstance(given, str) else [given] * n_texts
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
         return [None if one == "predicted" else self._classifier.label_index(one) for one in wanted]
@@ -397,3 +388,14 @@ def _as_texts(texts: Iterable[str]) -> list[str]:
         if not isinstance(text, str):
             raise TypeError(f"texts must be strings, got {type(text).__name__} in place {number}")
     return texts
+
+
+def _mask(
+    candidates: Literal["words", "all"] | Tensor, tokenizer: "PreTrainedTokenizerBase", n_rows: int
+) -> Tensor | None:
+    """The rows that may be anchors; None for all."""
+    if isinstance(candidates, Tensor):
+        return candidates
+    if candidates not in ("words", "all"):
+        raise ValueError(f"candidates must be 'words', 'all' or a boolean mask, got {candidates!r}")
+    return word_candidates(tokenizer, n_rows) if candidates == "words" else None

@@ -17,6 +17,8 @@ from captum_dig.errors import VocabularyError, at_least_one
 
 # Rows handled at once where a temporary of (rows, D) or larger is needed.
 _CHUNK = 4096
+# Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
+BLOCK_ELEMENTS = 4_000_000
 # Extra neighbours fetched before the exact re-ranking: the index rounds distances, which can swap the last few.
 _SLACK = 8
 # Rows sampled to learn how far rows typically are from each other.
@@ -65,9 +67,10 @@ class Vocabulary:
                 f"weight must be finite, got NaN or infinity in row {row}; "
                 "check that the model was loaded and trained correctly"
             )
-        if float(rows.abs().max()) > _LARGEST:
+        largest = max(abs(float(end)) for end in rows.aminmax())
+        if largest > _LARGEST:
             raise VocabularyError(
-                f"weight must lie within ±{_LARGEST:.0e}, got {float(rows.abs().max()):.3g}; distances would overflow"
+                f"weight must lie within ±{_LARGEST:.0e}, got {largest:.3g}; distances would overflow"
             )
         self.index_name = index
         self._index = _build_index(rows, index)
@@ -255,6 +258,7 @@ class Vocabulary:
         """
         at_least_one("n_neighbors", n_neighbors)
         ids = ids.cpu()
+        queries = self._rows[ids]
         candidates = torch.ones(len(self), dtype=torch.bool) if candidates is None else candidates.cpu()
         available = int(candidates.sum())
         wanted = min(n_neighbors + _SLACK, available)
@@ -263,7 +267,7 @@ class Vocabulary:
         surplus = 1 if available == len(self) else 2
         fetched = min(len(self), 1 + surplus * wanted * len(self) // max(1, available))
         while True:
-            found = self._index_search(self._rows[ids], fetched)
+            found = self._index_search(queries, fetched)
             allowed = (found >= 0) & (found != ids[:, None]) & candidates[found.clamp(min=0)]
             short = allowed.sum(dim=1) < reachable
             # An approximate index that answers -1 has nothing more to give.
@@ -273,7 +277,7 @@ class Vocabulary:
         # Allowed ones first, in the index's order; what the slack does not cover is cut off.
         order = torch.sort(allowed.logical_not(), dim=1, stable=True).indices[:, :wanted]
         kept = torch.where(allowed.gather(1, order), found.gather(1, order), -1)
-        ranked = self._rank(self._rows[ids], kept)[1][:, :n_neighbors]
+        ranked = self._rank(queries, kept)[1][:, :n_neighbors]
         return nn.functional.pad(ranked, (0, n_neighbors - ranked.shape[1]), value=-1)
 
     def _search(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -291,7 +295,7 @@ class Vocabulary:
         """Order ids by exact distance, then id; an index rounds distances, and differently for different batches."""
         distances = torch.empty(ids.shape)
         ids = ids.sort(dim=1).values
-        step = max(1, _CHUNK * 1024 // max(1, ids.shape[1] * self.dim))
+        step = max(1, BLOCK_ELEMENTS // max(1, ids.shape[1] * self.dim))
         for start in range(0, len(queries), step):
             block = slice(start, start + step)
             difference = self._rows[ids[block].clamp(min=0)] - queries[block, None]

@@ -113,6 +113,16 @@ def test_a_token_without_a_row_is_named():
         make(model, tokenizer).explain("a blorp movie")
 
 
+def test_texts_before_a_token_without_a_row_are_kept():
+    tokenizer = tiny_tokenizer()
+    model = build("Bert", tokenizer)
+    tokenizer.add_tokens(["blorp"])
+    results = make(model, tokenizer).explain_each(["dull", "a blorp movie"])
+    assert next(results).text == "dull"
+    with pytest.raises(ModelError, match="got 'blorp' in text 2 of 2"):
+        next(results)
+
+
 @pytest.mark.parametrize("limit", [1, 2])
 def test_a_limit_without_room_for_a_word(limit):
     tokenizer = tiny_tokenizer(max_length=limit)
