@@ -72,7 +72,8 @@ class RankedTable:
         self._n_neighbors = n_neighbors
         self._candidates = candidates
         # Walks must not end early at another row with the contents of the baseline, such as a table's padding.
-        self._is_baseline = (vocabulary.rows == baseline).all(dim=1)
+        self._is_baseline = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._is_baseline[vocabulary.equal_rows(baseline)] = True
         # A walk has at most m words and the baseline behind it, so one candidate more than those is always free.
         self._depth = n_anchors + 2
         # int32 halves the memory of a table and holds any row id.

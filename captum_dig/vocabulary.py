@@ -9,18 +9,16 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from captum_dig.errors import VocabularyError, at_least_one
+from captum_dig.indexes import CHUNK, build_index
 
-# Rows handled at once where a temporary of (rows, D) or larger is needed.
-_CHUNK = 4096
 # Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
 BLOCK_ELEMENTS = 4_000_000
-# Extra neighbours fetched before the exact re-ranking: the index rounds distances, which can swap the last few.
-_SLACK = 8
+# Neighbours among which a row with other contents is looked for.
+_DUPLICATES = 9
 # Rows sampled to learn how far rows typically are from each other.
 _SPACING_SAMPLE = 256
 # Larger coordinates have squares that float32 cannot add up.
@@ -34,13 +32,13 @@ class Vocabulary:
     """The rows of an embedding table, with exact look-up and nearest-neighbour search.
 
     The rows are a snapshot in float32 on the CPU, whatever the dtype and device of the table: a model that is
-    fine-tuned afterwards needs a new vocabulary. A flat index is also the only place where they are stored. Queries may
-    come from several threads at once.
+    fine-tuned afterwards needs a new vocabulary. They are stored once, also where an HNSW index needs them too. Queries
+    may come from several threads at once.
 
     Args:
         weight: The rows, shape (V, D), finite, any floating dtype and device.
-        index: A FAISS factory string. ``"Flat"`` (`IndexFlatL2`) is exact; ``"HNSW32"`` or ``"IVF256,Flat"`` are
-            approximate.
+        index: A FAISS factory string. ``"Flat"`` is exact; others are approximate, such as ``"HNSW32"``. Parameters of
+            the search may follow behind a semicolon: ``"IVF256,SQ8;nprobe=16"``.
 
     Raises:
         TypeError: If `weight` is not a floating-point tensor.
@@ -73,8 +71,8 @@ class Vocabulary:
                 f"weight must lie within ±{_LARGEST:.0e}, got {largest:.3g}; distances would overflow"
             )
         self.index_name = index
-        self._index = _build_index(rows, index)
-        self._rows = _stored_rows(self._index, rows)
+        self._index = build_index(rows, index)
+        self._rows = self._index.rows
         hashes = _hash_rows(self._rows)
         # Stable, so that of equal rows the first one is found.
         self._sorted_hashes, self._hash_order = torch.sort(hashes, stable=True)
@@ -110,16 +108,19 @@ class Vocabulary:
                 "layer must be an embedding table with a `weight` of shape (V, D), "
                 f"got {type(layer).__name__}; {_REMEDY}"
             )
-        ids = torch.arange(len(weight), device=weight.device)
+        emitted: Tensor | None = None
         with torch.no_grad():
-            rows = [table(chunk).detach().to("cpu", torch.float32) for chunk in ids.split(_CHUNK)]
-        emitted = torch.cat(rows)
-        if emitted.dim() != 2 or len(emitted) != len(weight):
-            raise TypeError(
-                "layer must map ids of shape (N,) to rows of shape (N, D), "
-                f"got shape {tuple(emitted.shape)} for N = {len(weight)} from {type(layer).__name__}; {_REMEDY}"
-            )
-        return cls(emitted, index=index)
+            for ids in torch.arange(len(weight), device=weight.device).split(CHUNK):
+                rows = table(ids)
+                if rows.dim() != 2 or len(rows) != len(ids):
+                    raise TypeError(
+                        "layer must map ids of shape (N,) to rows of shape (N, D), "
+                        f"got shape {tuple(rows.shape)} for N = {len(ids)} from {type(layer).__name__}; {_REMEDY}"
+                    )
+                if emitted is None:
+                    emitted = torch.empty(len(weight), rows.shape[1])
+                emitted[int(ids[0]) : int(ids[-1]) + 1] = rows
+        return cls(weight if emitted is None else emitted, index=index)
 
     def __len__(self) -> int:
         """Return V, the number of rows."""
@@ -148,7 +149,7 @@ class Vocabulary:
         """The median distance from a row to the nearest row with other contents, over an even sample of rows."""
         step = max(1, len(self) // _SPACING_SAMPLE)
         ids = torch.arange(0, len(self), step)
-        distances, _ = self._search(self._rows[ids], min(len(self), 1 + _SLACK))
+        distances, _ = self._search(self._rows[ids], min(len(self), _DUPLICATES))
         distances = torch.where(distances > 0, distances, torch.inf).amin(dim=1)
         distances = distances[distances.isfinite()]
         return float(distances.median()) if len(distances) else 0.0
@@ -176,10 +177,30 @@ class Vocabulary:
         found = (self._rows[ids] == vectors).all(dim=1)
         # Two rows with one hash: the first of them need not be the right one.
         for i in (~found & (self._sorted_hashes[slots] == hashes)).nonzero()[:, 0]:
-            equal = (self._rows == vectors[i]).all(dim=1).nonzero()[:, 0]
+            equal = self.equal_rows(vectors[i])
             if len(equal):
                 ids[i], found[i] = equal[0], True
         return torch.where(found, ids, -1)
+
+    def equal_rows(self, vector: Tensor) -> Tensor:
+        """Find every row that equals a vector.
+
+        Args:
+            vector: Shape (D,), any floating dtype and device.
+
+        Returns:
+            Row ids in order, shape (N,), int64 on the CPU.
+
+        Example:
+            >>> Vocabulary(torch.tensor([[1.0], [2.0], [1.0]])).equal_rows(torch.tensor([1.0]))
+            tensor([0, 2])
+        """
+        vectors = self._as_queries(vector[None])
+        hashes = _hash_rows(vectors)
+        first = torch.searchsorted(self._sorted_hashes, hashes)
+        end = torch.searchsorted(self._sorted_hashes, hashes, right=True)
+        ids = self._hash_order[int(first) : int(end)]
+        return ids[(self._rows[ids] == vectors).all(dim=1)]
 
     def nearest(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """Search the nearest row of any vectors.
@@ -198,7 +219,7 @@ class Vocabulary:
             >>> ids, distances
             (tensor([1]), tensor([0.5000]))
         """
-        distances, ids = self._search(self._as_queries(vectors), min(len(self), 1 + _SLACK))
+        distances, ids = self._search(self._as_queries(vectors), 1)
         return ids[:, 0], distances[:, 0]
 
     def locate(self, vectors: Tensor) -> Tensor:
@@ -259,37 +280,46 @@ class Vocabulary:
         at_least_one("n_neighbors", n_neighbors)
         ids = ids.cpu()
         queries = self._rows[ids]
-        candidates = torch.ones(len(self), dtype=torch.bool) if candidates is None else candidates.cpu()
-        available = int(candidates.sum())
-        wanted = min(n_neighbors + _SLACK, available)
-        reachable = (available - candidates[ids].to(torch.int64)).clamp_(max=wanted)
-        # With a mask, more are fetched than it is likely to drop, because a second search costs more than a longer one.
-        surplus = 1 if available == len(self) else 2
-        fetched = min(len(self), 1 + surplus * wanted * len(self) // max(1, available))
-        while True:
-            found = self._index_search(queries, fetched)
-            allowed = (found >= 0) & (found != ids[:, None]) & candidates[found.clamp(min=0)]
-            short = allowed.sum(dim=1) < reachable
-            # An approximate index that answers -1 has nothing more to give.
-            if fetched == len(self) or not bool(short.any()) or bool((found[short] < 0).any()):
-                break
-            fetched = min(len(self), 2 * fetched)
-        # Allowed ones first, in the index's order; what the slack does not cover is cut off.
-        order = torch.sort(allowed.logical_not(), dim=1, stable=True).indices[:, :wanted]
-        kept = torch.where(allowed.gather(1, order), found.gather(1, order), -1)
-        ranked = self._rank(queries, kept)[1][:, :n_neighbors]
+        found = self._index.search(queries, n_neighbors + 1, None if candidates is None else candidates.cpu())
+        found = torch.where(found == ids[:, None], -1, found)
+        ranked = self._rank(queries, found)[1][:, :n_neighbors]
         return nn.functional.pad(ranked, (0, n_neighbors - ranked.shape[1]), value=-1)
 
-    def _search(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """Distances and ids of the nearest rows, exactly ordered, shape (N, count) each."""
-        parts = [self._rank(q, self._index_search(q, count)) for q in queries.split(_CHUNK)]
-        if not parts:
-            return queries.new_zeros((0, count)), torch.zeros((0, count), dtype=torch.int64)
-        return torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
+    def recall(self, n_neighbors: int, n_rows: int = 256) -> float:
+        """Measure how many of the true nearest rows the index finds; 1 for an exact one.
 
-    def _index_search(self, queries: Tensor, count: int) -> Tensor:
-        found = self._index.search(queries.numpy(), count)[1]
-        return torch.from_numpy(found).to(torch.int64)
+        Args:
+            n_neighbors: The K of the search, at least 1.
+            n_rows: The number of rows to try, evenly spread over the vocabulary, at least 1.
+
+        Returns:
+            The mean share of the K nearest rows that are found, in [0, 1].
+
+        Raises:
+            ValueError: If a number is below 1.
+
+        Example:
+            >>> Vocabulary(torch.eye(4)).recall(n_neighbors=2)
+            1.0
+        """
+        at_least_one("n_rows", n_rows)
+        ids = torch.arange(0, len(self), max(1, len(self) // n_rows))[:n_rows]
+        reachable = min(n_neighbors, len(self) - 1)
+        if not reachable:
+            return 1.0
+        found = 0
+        for row, neighbors in zip(ids, self.neighbors(ids, n_neighbors), strict=True):
+            distances = torch.cat([(chunk - self._rows[row]).square_().sum(dim=1) for _, chunk in _chunks(self._rows)])
+            distances[row] = torch.inf
+            # By distance, because of equally near rows any may be found.
+            farthest = distances.kthvalue(reachable).values
+            found += int((distances[neighbors[neighbors >= 0]] <= farthest).sum())
+        return found / (reachable * len(ids))
+
+    def _search(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Distances and ids of the nearest rows, exactly ordered, shape (N, count) each, count <= V."""
+        parts = [self._rank(q, self._index.search(q, count)) for q in queries.split(CHUNK)]
+        return torch.cat([p[0][:, :count] for p in parts]), torch.cat([p[1][:, :count] for p in parts])
 
     def _rank(self, queries: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Order ids by exact distance, then id; an index rounds distances, and differently for different batches."""
@@ -310,48 +340,10 @@ class Vocabulary:
         return vectors.detach().to("cpu", torch.float32).contiguous()
 
 
-class _IndexStorage:
-    """The rows inside a flat FAISS index as an array that keeps the index alive."""
-
-    def __init__(self, index: Any) -> None:
-        import faiss
-
-        self._index = index
-        flat = faiss.rev_swig_ptr(index.get_xb(), index.ntotal * index.d)
-        self.__array_interface__ = flat.reshape(index.ntotal, index.d).__array_interface__
-
-
-def _build_index(rows: Tensor, factory: str) -> Any:
-    import faiss
-
-    try:
-        index = faiss.index_factory(rows.shape[1], factory)
-        if not index.is_trained:
-            index.train(rows.numpy())
-        index.add(rows.numpy())
-    except RuntimeError as error:
-        # FAISS reports the place in its C++ source first and the reason last.
-        reason = str(error).strip().splitlines()[-1]
-        raise ValueError(
-            f"index must be a FAISS factory string that fits {tuple(rows.shape)} rows, got {factory!r} ({reason}); "
-            "try 'Flat' or 'HNSW32'"
-        ) from error
-    return index
-
-
-def _stored_rows(index: Any, rows: Tensor) -> Tensor:
-    """The rows without a second copy where the index holds them as they are."""
-    import faiss
-
-    if isinstance(index, faiss.IndexFlat):
-        return torch.from_numpy(np.asarray(_IndexStorage(index)))
-    return rows.clone(memory_format=torch.contiguous_format)
-
-
 def _chunks(rows: Tensor) -> Iterator[tuple[int, Tensor]]:
     """Blocks of rows with the number of their first row."""
-    for first in range(0, len(rows), _CHUNK):
-        yield first, rows[first : first + _CHUNK]
+    for first in range(0, len(rows), CHUNK):
+        yield first, rows[first : first + CHUNK]
 
 
 def _hash_rows(rows: Tensor) -> Tensor:

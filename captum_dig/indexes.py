@@ -1,0 +1,224 @@
+"""RowIndex: which rows of a table lie near a vector.
+
+Takes rows, gives for any vectors the ids of a few rows among which the nearest are. `captum_dig.vocabulary` measures
+those and puts them in order, so an index may round as long as it leaves none out.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# Rows handled at once where a temporary of (rows, D) is needed.
+CHUNK = 4096
+# Extra rows fetched from FAISS: it rounds distances, which can swap the last few.
+_SLACK = 8
+# From this many elements on, reading a table at half precision saves more than measuring a few more rows costs.
+_LARGE = 2**26
+# Elements of a (queries, V) temporary of HalfPrecisionIndex.
+_BLOCK = 2**24
+# What bfloat16 keeps of a number, and float32 of each addition: relative errors, twice as large as they can be.
+_HALF, _SINGLE = 2.0**-8, 2.0**-23
+
+
+class RowIndex(ABC):
+    """A search over the rows of one table.
+
+    Subclasses implement `shortlist`.
+
+    Attributes:
+        rows: The rows, shape (V, D), float32 on the CPU, which the index owns.
+    """
+
+    rows: Tensor
+
+    @abstractmethod
+    def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
+        """Search as `search` says, where `count` is at least 1 and there are so many rows to be found."""
+
+    @final
+    def search(self, queries: Tensor, count: int, candidates: Tensor | None = None) -> Tensor:
+        """Find rows among which the nearest ones are.
+
+        Args:
+            queries: Shape (N, D), float32 on the CPU, contiguous.
+            count: How many of the nearest rows must be among the answer, at least 1.
+            candidates: Rows that may be found, a boolean mask of shape (V,); None for all.
+
+        Returns:
+            Row ids, shape (N, M), in any order, -1 where there is none: `count` of them and a few more, unless there
+            are not so many rows, or an approximate index finds fewer.
+        """
+        available = len(self.rows) if candidates is None else int(candidates.sum())
+        count = min(count, available)
+        if count < 1 or not len(queries):
+            return torch.empty((len(queries), max(0, count)), dtype=torch.int64)
+        return self.shortlist(queries, count, candidates)
+
+
+class FaissIndex(RowIndex):
+    """The index that a FAISS factory string describes.
+
+    Args:
+        rows: The rows, shape (V, D), float32 on the CPU, contiguous.
+        factory: The factory string, with parameters of the search behind a semicolon if need be.
+
+    Raises:
+        ValueError: If FAISS cannot build that index over these rows.
+
+    Example:
+        >>> index = FaissIndex(torch.tensor([[0.0], [1.0], [5.0]]), "Flat")
+        >>> index.search(torch.tensor([[0.9]]), count=1, candidates=torch.tensor([True, False, True]))
+        tensor([[0, 2]])
+    """
+
+    def __init__(self, rows: Tensor, factory: str) -> None:
+        import faiss
+
+        structure, _, parameters = factory.partition(";")
+        try:
+            index = faiss.index_factory(rows.shape[1], structure.strip())
+            if not index.is_trained:
+                index.train(rows.numpy())
+            index.add(rows.numpy())
+            if parameters.strip():
+                faiss.ParameterSpace().set_index_parameters(index, parameters.strip())
+        except RuntimeError as error:
+            # FAISS reports the place in its C++ source first and the reason last.
+            reason = str(error).strip().splitlines()[-1]
+            raise ValueError(
+                f"index must be a FAISS factory string that fits {tuple(rows.shape)} rows, got {factory!r} ({reason}); "
+                "try 'Flat' or 'HNSW32'"
+            ) from error
+        self._index = index
+        # Where the index holds the rows as they are, they need no second copy.
+        storage = faiss.downcast_index(index.storage) if isinstance(index, faiss.IndexHNSW) else index
+        if isinstance(storage, faiss.IndexFlat):
+            self.rows = torch.from_numpy(np.asarray(_Storage(index, storage)))
+        else:
+            self.rows = rows.clone(memory_format=torch.contiguous_format)
+
+    def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
+        """Search with FAISS, and again for more while too few of what is found may be candidates."""
+        n_rows = len(self.rows)
+        if candidates is None:
+            return self._search(queries, min(count + _SLACK, n_rows))
+        available = int(candidates.sum())
+        wanted = min(count + _SLACK, available)
+        # More are fetched than the mask is likely to drop, because a second search costs more than a longer one.
+        fetched = min(n_rows, 2 * wanted * n_rows // available)
+        while True:
+            found = self._search(queries, fetched)
+            allowed = (found >= 0) & candidates[found.clamp(min=0)]
+            short = allowed.sum(dim=1) < count
+            # An approximate index that answers -1 has nothing more to give.
+            if fetched == n_rows or not bool(short.any()) or bool((found[short] < 0).any()):
+                break
+            fetched = min(n_rows, 2 * fetched)
+        # Allowed ones first, in the index's order.
+        order = torch.sort(allowed.logical_not(), dim=1, stable=True).indices[:, :wanted]
+        return torch.where(allowed.gather(1, order), found.gather(1, order), -1)
+
+    def _search(self, queries: Tensor, count: int) -> Tensor:
+        found = self._index.search(queries.numpy(), count)[1]
+        return torch.from_numpy(found).to(torch.int64)
+
+
+class HalfPrecisionIndex(RowIndex):
+    """An exhaustive search that reads the rows at half precision and leaves out only what is certainly too far.
+
+    A search over a large table takes as long as reading it does. A distance from rounded rows, less the most that the
+    rounding can have added, is a lower bound: rows whose bound lies above the upper bounds of `count` others are not
+    among the nearest.
+
+    Args:
+        rows: The rows, shape (V, D), float32 on the CPU.
+
+    Example:
+        >>> index = HalfPrecisionIndex(torch.tensor([[0.0], [1.0], [5.0]]))
+        >>> index.search(torch.tensor([[0.9]]), count=1)
+        tensor([[1]])
+    """
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows.clone(memory_format=torch.contiguous_format)
+        # Distances stay as they are when everything is shifted, and short vectors round less.
+        self._center = torch.stack([chunk.sum(dim=0) for chunk in rows.split(CHUNK)]).sum(dim=0) / len(rows)
+        self._coarse = torch.empty(rows.shape, dtype=torch.bfloat16)
+        # For each row its squared length, its length after rounding, and how far rounding moved it.
+        self._measures = torch.empty(3, len(rows))
+        for chunk, coarse, measures in zip(
+            rows.split(CHUNK), self._coarse.split(CHUNK), self._measures.split(CHUNK, dim=1), strict=True
+        ):
+            rounded, *values = _round(chunk - self._center)
+            coarse.copy_(rounded)
+            measures.copy_(torch.stack(values))
+
+    @classmethod
+    def suits(cls, rows: Tensor) -> bool:
+        """Whether the table is large, and this machine multiplies at half precision."""
+        return rows.numel() >= _LARGE and torch.backends.cpu.get_cpu_capability() == "AVX512"
+
+    def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
+        """Bound the distances from below and above, and keep what can be among the nearest."""
+        blocks = queries.split(max(1, _BLOCK // len(self.rows)))
+        found = [self._search(block, count, candidates) for block in blocks]
+        width = max(block.shape[1] for block in found)
+        return torch.cat([torch.nn.functional.pad(f, (0, width - f.shape[1]), value=-1) for f in found])
+
+    def _search(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
+        squares, lengths, moved = self._measures
+        coarse, own_squares, own_lengths, own_moved = _round(queries - self._center)
+        products = (coarse @ self._coarse.T).float()
+        # |q·r - q'·r'| <= |q - q'||r'| + |q||r - r'|, what float32 loses in adding up, and the rounding of the result.
+        slopes = torch.stack([own_moved + _SINGLE * self.rows.shape[1] * own_lengths, own_squares.sqrt()], dim=1)
+        radius = slopes @ torch.stack([lengths, moved])
+        radius.add_(products.abs(), alpha=_HALF).mul_(2)
+        # Lengths, and the distances that will be measured, are sums in float32 themselves.
+        radius.add_(squares + own_squares[:, None], alpha=16 * _SINGLE)
+        # Squared distances but for the query's own length, which is the same for every row.
+        lower = products.mul_(-2).add_(squares).sub_(radius)
+        if candidates is not None:
+            lower[:, candidates.logical_not()] = torch.inf
+        farthest = (lower + radius.mul_(2)).topk(count, largest=False).values[:, -1:]
+        kept = int((lower <= farthest).sum(dim=1).max())
+        nearest = lower.topk(kept, largest=False)
+        return torch.where(nearest.values <= farthest, nearest.indices, -1)
+
+
+class _Storage:
+    """The rows inside a flat FAISS index as an array that keeps the index alive."""
+
+    def __init__(self, owner: Any, flat: Any) -> None:
+        import faiss
+
+        self._owner = owner
+        values = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
+        self.__array_interface__ = values.reshape(flat.ntotal, flat.d).__array_interface__
+
+
+def build_index(rows: Tensor, factory: str) -> RowIndex:
+    """Choose the index for a factory string.
+
+    Args:
+        rows: The rows, shape (V, D), float32 on the CPU.
+        factory: ``"Flat"`` for an exact search, or another FAISS factory string.
+
+    Returns:
+        The index.
+
+    Raises:
+        ValueError: If FAISS cannot build that index over these rows.
+    """
+    if factory == "Flat" and HalfPrecisionIndex.suits(rows):
+        return HalfPrecisionIndex(rows)
+    return FaissIndex(rows, factory)
+
+
+def _round(vectors: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows as bfloat16, their squared lengths, their lengths after rounding, and how far rounding moved them."""
+    coarse = vectors.bfloat16()
+    rounded = coarse.float()
+    return coarse, vectors.square().sum(dim=1), rounded.norm(dim=1), (vectors - rounded).norm(dim=1)
