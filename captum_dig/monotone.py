@@ -5,10 +5,11 @@ they broadcast over any leading dimensions. `captum_dig.anchors` uses them to pr
 build knots.
 """
 
-import itertools
-
 import torch
 from torch import Tensor
+
+# Elements of the knots that are compared at once.
+_BLOCK = 2**22
 
 
 def monotone_mask(candidates: Tensor, point: Tensor, baseline: Tensor) -> Tensor:
@@ -84,6 +85,8 @@ def is_monotone_path(knots: Tensor) -> bool:
     """
     rising = knots[-1] >= knots[0]
     # A coordinate that only rises from start to end stays between them, and is constant where they agree.
+    group = max(1, _BLOCK // max(1, rising.numel()))
     return all(
-        bool(torch.where(rising, left <= right, left >= right).all()) for left, right in itertools.pairwise(knots)
+        bool(torch.where(rising, left <= right, left >= right).all())
+        for left, right in zip(knots[:-1].split(group), knots[1:].split(group), strict=True)
     )

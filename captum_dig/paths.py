@@ -282,14 +282,22 @@ class MonotonicPath(PathGenerator):
     def _anchors(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Vectors of the anchors, shape (m, N, D), from the input's side."""
         starts = self.vocabulary.locate(inputs)
-        goals, which = torch.unique(baselines.to("cpu", torch.float32), dim=0, return_inverse=True)
-        ids = torch.empty((len(inputs), self.n_anchors), dtype=torch.int64)
-        for number, (goal, goal_id) in enumerate(zip(goals, self.vocabulary.find(goals).tolist(), strict=True)):
+        goals = baselines.to("cpu", torch.float32)
+        goal_ids = self.vocabulary.find(goals)
+        # Rows are told apart by their ids, which is quicker than by what they hold.
+        strange = goal_ids < 0
+        which = goal_ids.clone()
+        which[strange] = -1 - torch.unique(goals[strange], dim=0, return_inverse=True)[1]
+        ids = torch.empty((self.n_anchors, len(inputs)), dtype=torch.int64)
+        for number in which.unique():
             here = which == number
-            ids[here] = self.table(goal).walk(starts[here], goal_id)[:, 1:]
-        anchors = self.vocabulary.rows[ids.T.clamp(min=0)].to(inputs)
+            first = int(here.to(torch.int8).argmax())
+            ids[:, here] = self.table(goals[first]).walk(starts[here], int(goal_ids[first]))[:, 1:].T
+        # Each row travels once to the device of the inputs.
+        met, places = torch.unique(ids.clamp(min=0), return_inverse=True)
+        anchors = self.vocabulary.rows[met].to(inputs)[places.to(inputs.device)]
         # A walk that ran dry waits at the baseline, which need not be a row.
-        return torch.where((ids.T < 0)[..., None].to(inputs.device), baselines, anchors)
+        return torch.where((ids < 0)[..., None].to(inputs.device), baselines, anchors)
 
 
 def upsample(knots: Tensor, factor: int) -> Tensor:

@@ -13,7 +13,7 @@ import functools
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Final, Literal, cast, final, get_args
+from typing import Final, Literal, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from torch import Tensor
 from captum_dig.errors import at_least_one
 
 Array = npt.NDArray[np.float64]
+# Elements of the knots whose steps are measured at once.
+_BLOCK = 2**22
 Spacing = Literal["arc", "knots"]
 
 
@@ -322,8 +324,8 @@ def _apportion(shares: Array, n: int) -> list[int]:
 
 def _shares(knots: tuple[Tensor, ...]) -> Array:
     """The share of each piece in the Euclidean length of its path over all coordinates of all tensors, shape (S, B)."""
-    squares = [sum(_squared_step(path, piece) for path in knots) for piece in range(len(knots[0]) - 1)]
-    lengths: Array = torch.stack(cast("list[Tensor]", squares)).sqrt().cpu().numpy().astype(np.float64)
+    squares = torch.stack([_squared_steps(path) for path in knots]).sum(dim=0)
+    lengths: Array = squares.sqrt().cpu().numpy().astype(np.float64)
     if not np.isfinite(lengths).all():
         raise ValueError(
             "inputs and baselines must differ by less than about 1e18, got a path whose length overflows; "
@@ -335,12 +337,16 @@ def _shares(knots: tuple[Tensor, ...]) -> Array:
     return shares
 
 
-def _squared_step(path: Tensor, piece: int) -> Tensor:
-    """The squared length of one piece, shape (B,)."""
-    step = path[piece + 1].to(_precise(path)) - path[piece].to(_precise(path))
-    per_row = step.reshape(len(step), -1, step.shape[-1] if step.dim() > 2 else 1).square().sum(dim=-1)
+def _squared_steps(path: Tensor) -> Tensor:
+    """The squared lengths of the pieces, shape (S, B), float32 or wider."""
+    rows = path.reshape(*path.shape[:2], -1, path.shape[-1] if path.dim() > 3 else 1)
+    group = max(1, _BLOCK // max(1, rows[0].numel()))
+    squares = [
+        (right.to(_precise(path)) - left.to(_precise(path))).square_().sum(dim=-1)
+        for left, right in zip(rows[:-1].split(group), rows[1:].split(group), strict=True)
+    ]
     # Added up in order, so that padding behind a text changes not even the rounding.
-    return per_row.cumsum(dim=-1)[:, -1]
+    return torch.cat(squares).cumsum(dim=-1)[..., -1]
 
 
 def _precise(tensor: Tensor) -> torch.dtype:

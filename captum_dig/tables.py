@@ -29,6 +29,8 @@ from captum_dig.vocabulary import BLOCK_ELEMENTS, Vocabulary
 
 # Rows searched for at once: FAISS reads the whole vocabulary for every search.
 _SEARCH_ROWS = 1024
+# Stands for the end of a walk, whose row the table does not know.
+_AT_BASELINE: Final = -2
 # To be raised with every change to the file, and to what neighbours, costs or monotonize answer.
 _FORMAT_VERSION: Final = 1
 
@@ -79,6 +81,9 @@ class RankedTable:
         # int32 halves the memory of a table and holds any row id.
         self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32)
         self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
+        # A walk depends on nothing but its word.
+        self._walks = torch.empty((len(vocabulary), n_anchors + 1), dtype=torch.int32)
+        self._walked = torch.zeros(len(vocabulary), dtype=torch.bool)
         self._lock = threading.Lock()
         self._folder = folder if strategy.identity is not None else None
         self._n_stored = 0
@@ -122,7 +127,15 @@ class RankedTable:
             Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on,
             `baseline_id`.
         """
-        words, places = torch.unique(input_ids, return_inverse=True)
+        new = torch.unique(input_ids[self._walked[input_ids].logical_not()])
+        if len(new):
+            self._walks[new] = self._walk(new).to(torch.int32)
+            self._walked[new] = True
+        walks = self._walks[input_ids].to(torch.int64)
+        return torch.where(walks == _AT_BASELINE, baseline_id, walks)
+
+    def _walk(self, words: Tensor) -> Tensor:
+        """Walk from different words: shape (N, m + 1)."""
         visited: Tensor = words[:, None]
         for _ in range(self._n_anchors):
             current = visited[:, -1]
@@ -132,10 +145,9 @@ class RankedTable:
             taken = (options[:, :, None] == visited[:, None, :]).any(dim=-1) | (options < 0)
             free = taken.logical_not()
             first = options.gather(1, free.to(torch.int8).argmax(dim=1, keepdim=True))
-            step = torch.where(free.any(dim=1, keepdim=True), first, baseline_id)
+            step = torch.where(free.any(dim=1, keepdim=True), first, _AT_BASELINE)
             visited = torch.cat([visited, step], dim=1)
-        walks: Tensor = visited[places]
-        return walks
+        return visited
 
     def rank(self, ids: Tensor) -> None:
         """Rank the rows that have not been ranked yet.

@@ -1,0 +1,64 @@
+"""What benchmark scripts share: what they ran on, a clock, and processes of their own whose memory is measured."""
+
+import concurrent.futures
+import json
+import multiprocessing
+import platform
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import captum
+import torch
+import transformers
+
+from captum_dig import __version__
+
+
+def environment(device: str = "cpu") -> dict[str, str]:
+    """What figures were measured with."""
+    import faiss
+
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "captum": captum.__version__,
+        "faiss": faiss.__version__,
+        "captum_dig": __version__,
+        "machine": platform.machine(),
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": str(torch.get_num_threads()),
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+    }
+
+
+def clock(work: Callable[[], Any]) -> float:
+    """Seconds that a piece of work takes, the GPU's included."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    work()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def alone(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do a piece of work in a new process, whose memory nothing else has touched."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def peak_gb() -> float:
+    """The most memory that this process has held so far, in 10^9 bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def write(report: dict[str, Any], file: Path | None) -> None:
+    """Keep a report as JSON, if there is a file for it."""
+    if file:
+        file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
