@@ -89,7 +89,8 @@ def words(model: Any, n_texts: int, n_tokens: int) -> Tensor:
     n_rows = model.config.vocab_size
     ids = n_rows // 15 + torch.randperm(n_rows - n_rows // 15, generator=generator)[: n_texts * n_tokens]
     device: torch.device = model.device
-    return ids.reshape(n_texts, n_tokens).to(device)
+    texts: Tensor = ids.reshape(n_texts, n_tokens)
+    return texts.to(device)
 
 
 def times(folder: str | None, device: str, n_tokens: int, n_steps: int, turns: int) -> dict[str, Any]:

@@ -77,14 +77,16 @@ class FaissIndex(RowIndex):
     def __init__(self, rows: Tensor, factory: str) -> None:
         import faiss
 
-        structure, _, parameters = factory.partition(";")
+        structure, _, rest = factory.partition(";")
+        # FAISS describes its overload of one string wrongly.
+        parameters: Any = rest.strip()
         try:
             index = faiss.index_factory(rows.shape[1], structure.strip())
             if not index.is_trained:
                 index.train(rows.numpy())
             index.add(rows.numpy())
-            if parameters.strip():
-                faiss.ParameterSpace().set_index_parameters(index, parameters.strip())
+            if parameters:
+                faiss.ParameterSpace().set_index_parameters(index, parameters)
         except RuntimeError as error:
             # FAISS reports the place in its C++ source first and the reason last.
             reason = str(error).strip().splitlines()[-1]
