@@ -1,8 +1,8 @@
 """Discretized Integrated Gradients for language models, as a Captum attribution method.
 
 The flow, one module for each stage: `vocabulary` (rows and neighbours), `anchors` (which word comes next), `tables`
-(ranked once, walked over), `paths` (knots), `quadrature` (nodes and weights), `attribution` (Captum's interface),
-`text` (sentences in, results out), `cli`.
+(ranked once, walked over), `paths` (knots), `quadrature` (nodes and weights), `attribution` (Captum's interface;
+`neuron` for single neurons), `convergence` (what a delta is made of), `text` (sentences in, results out), `cli`.
 """
 
 import importlib
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from captum_dig.anchors import AnchorSearch, Greedy, MaxCount, Neighborhood, RandomAnchor, RandomNeighbor
     from captum_dig.attribution import DiscretizedIntegratedGradients, LayerDiscretizedIntegratedGradients
     from captum_dig.candidates import word_candidates
+    from captum_dig.convergence import ConvergenceReport, convergence_report
     from captum_dig.errors import CaptumDigError, ModelError, PathError, VocabularyError
+    from captum_dig.neuron import NeuronDiscretizedIntegratedGradients
     from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, upsample
     from captum_dig.results import TextAttribution
     from captum_dig.settings import ExplanationSettings
@@ -25,6 +27,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AnchorSearch": "anchors",
     "CaptumDigError": "errors",
+    "ConvergenceReport": "convergence",
     "DiscretizedIntegratedGradients": "attribution",
     "ExplanationSettings": "settings",
     "Greedy": "anchors",
@@ -33,6 +36,7 @@ _HOMES = {
     "ModelError": "errors",
     "MonotonicPath": "paths",
     "Neighborhood": "anchors",
+    "NeuronDiscretizedIntegratedGradients": "neuron",
     "PathError": "errors",
     "PathGenerator": "paths",
     "RandomAnchor": "anchors",
@@ -42,6 +46,7 @@ _HOMES = {
     "TextExplainer": "text",
     "Vocabulary": "vocabulary",
     "VocabularyError": "errors",
+    "convergence_report": "convergence",
     "upsample": "paths",
     "word_candidates": "candidates",
 }
@@ -49,6 +54,7 @@ _HOMES = {
 __all__ = [
     "AnchorSearch",
     "CaptumDigError",
+    "ConvergenceReport",
     "DiscretizedIntegratedGradients",
     "ExplanationSettings",
     "Greedy",
@@ -57,6 +63,7 @@ __all__ = [
     "ModelError",
     "MonotonicPath",
     "Neighborhood",
+    "NeuronDiscretizedIntegratedGradients",
     "PathError",
     "PathGenerator",
     "RandomAnchor",
@@ -66,6 +73,7 @@ __all__ = [
     "TextExplainer",
     "Vocabulary",
     "VocabularyError",
+    "convergence_report",
     "upsample",
     "word_candidates",
 ]

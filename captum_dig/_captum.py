@@ -12,15 +12,19 @@ from captum._utils.common import _expand_target as expand_target
 from captum._utils.common import _format_additional_forward_args as format_additional_forward_args
 from captum._utils.common import _format_output as format_output
 from captum._utils.common import _is_tuple as is_tuple
-from captum._utils.typing import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
+from captum._utils.common import _run_forward as run_forward
+from captum._utils.gradient import construct_neuron_grad_fn
+from captum._utils.typing import BaselineType, SliceIntType, TargetType, TensorOrTupleOfTensorsGeneric
 from captum.attr._utils.common import _format_input_baseline as format_input_baseline
 from captum.attr._utils.common import _tensorize_baseline as tensorize_baseline
 from captum.log import log_usage
 
 __all__ = [
     "BaselineType",
+    "SliceIntType",
     "TargetType",
     "TensorOrTupleOfTensorsGeneric",
+    "construct_neuron_grad_fn",
     "expand_additional_forward_args",
     "expand_target",
     "format_additional_forward_args",
@@ -28,6 +32,7 @@ __all__ = [
     "format_output",
     "is_tuple",
     "logged",
+    "run_forward",
     "tensorize_baseline",
 ]
 

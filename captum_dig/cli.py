@@ -47,7 +47,7 @@ _EXPLAIN_HELP = (
     "Without --model, the text is read by a small English sentiment classifier that comes with captum-dig. "
     r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output; "
     r"blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than "
-    "a few percent, raise --n-steps."
+    "a few percent, raise --n-steps, or set it to auto."
 )
 _NEIGHBORS_HELP = (
     "Rank the whole vocabulary of a model ahead of time.\n\n"
@@ -128,6 +128,17 @@ def _checked(meaning: str, names: Sequence[str] = ()) -> Any:
     return Option(help=f"{meaning}{': ' if names else ''}{listed}.", metavar="NAME" if names else "N", callback=check)
 
 
+def _steps(meaning: str) -> Any:
+    def check(parameter: CallbackParam, value: Any) -> Any:
+        if value == "auto":
+            return value
+        if not value.isdecimal() or int(value) < 1:
+            raise ValueError(f"{parameter.opts[0]} must be auto or an integer of at least 1, got {value!r}")
+        return int(value)
+
+    return Option(help=f"{meaning}.", metavar="N|auto", callback=check)
+
+
 def _file(name: str, meaning: str) -> Any:
     # Not `readable`: Typer would ask that of outputs too, and in its own words.
     return Option(name, help=meaning, metavar="FILE", readable=False)
@@ -144,7 +155,8 @@ def explain(
     candidates: Annotated[str, _checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
     n_anchors: Annotated[int, _checked("How many words lie on the way")] = 30,
     n_neighbors: Annotated[int, _checked("Among how many neighbours each is chosen")] = 500,
-    n_steps: Annotated[int, _checked("How many gradients are taken for each text")] = 50,
+    n_steps: Annotated[str, _steps("Gradients for each text; auto: until the delta is small")] = "50",
+    tolerance: Annotated[float, Option(help="With auto, a small delta, in percent.", metavar="PERCENT")] = 5.0,
     method: Annotated[str, _checked("How they are summed", METHODS)] = "gausslegendre",
     seed: Annotated[int | None, Option(help="Repeats a random strategy.", metavar="N")] = None,
     overflow: Annotated[str, _checked("For texts too long for the model", OVERFLOWS)] = "truncate",
@@ -164,9 +176,9 @@ def explain(
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
             path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
             explainer = _load(model, **path, seed=seed)
-            rule: dict[str, Any] = {"baseline": baseline, "n_steps": n_steps, "method": method, "overflow": overflow}
+            rule: dict[str, Any] = {"baseline": baseline, "method": method, "overflow": overflow, "n_steps": n_steps}
             # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
-            found = explainer.explain_each(texts, target, **rule, batch_size=1)
+            found = explainer.explain_each(texts, target, **rule, tolerance_percent=tolerance, batch_size=1)
         results: list[TextAttribution] = []
         shown = watched and (len(texts) > 1 or file is not None)
         try:

@@ -6,7 +6,7 @@ to what the model can read. `captum_dig.text` explains what comes out of here.
 
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -299,6 +299,29 @@ def group_words(
         elif text:
             groups, spans = [trailing], [(0, len(text))]
     return tuple(map(tuple, groups)), tuple(spans)
+
+
+def as_texts(texts: Iterable[str]) -> list[str]:
+    """Check texts, and hold them.
+
+    Args:
+        texts: Any strings, one by one.
+
+    Returns:
+        Them.
+
+    Raises:
+        TypeError: If they are one string, or one of them is none.
+    """
+    if isinstance(texts, str):
+        raise TypeError("texts must be a sequence of strings, got one string; put it into a list, or call explain")
+    if not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be a string or a sequence of strings, got {type(texts).__name__}")
+    texts = list(texts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts must be strings, got {type(text).__name__} in place {number}")
+    return texts
 
 
 def _strip(text: str, span: Span) -> Span:

@@ -4,8 +4,8 @@ Takes encoded texts, gives a `TextAttribution` for each: embeds them, attributes
 dimensions of a token and the tokens of a word add. `captum_dig.text` decides which model, path and baseline.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -14,11 +14,32 @@ from torch import Tensor
 from captum_dig.attribution import DiscretizedIntegratedGradients
 from captum_dig.classifier import Classifier
 from captum_dig.encoding import Encoding, TextEncoder
-from captum_dig.errors import ModelError
+from captum_dig.errors import ModelError, at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator
 from captum_dig.quadrature import Spacing
 from captum_dig.results import TextAttribution
 from captum_dig.settings import ExplanationSettings
+
+
+@dataclass(frozen=True)
+class Doubling:
+    """When to take twice as many gradients once more.
+
+    Attributes:
+        tolerance_percent: The largest delta that is good enough, in percent of the difference of outputs.
+        max_steps: The largest number of steps to go to.
+
+    Raises:
+        ValueError: If one of them is not positive.
+    """
+
+    tolerance_percent: float
+    max_steps: int
+
+    def __post_init__(self) -> None:
+        at_least_one("max_steps", self.max_steps)
+        if not self.tolerance_percent > 0:
+            raise ValueError(f"tolerance_percent must be positive, got {self.tolerance_percent!r}")
 
 
 @dataclass(frozen=True)
@@ -32,6 +53,7 @@ class Run:
         baseline_id: The row that every word becomes at the other end of its path.
         settings: What results say about how they were made.
         internal_batch_size: How many rows, texts times steps, the model sees at once.
+        doubling: When to double the number of steps of a text, from that of the settings on; None for never.
     """
 
     classifier: Classifier
@@ -40,6 +62,7 @@ class Run:
     baseline_id: int
     settings: ExplanationSettings
     internal_batch_size: int
+    doubling: Doubling | None = None
 
     def explain(self, encodings: Sequence[Encoding], targets: Sequence[int | None]) -> list[TextAttribution]:
         """Explain texts that share a batch.
@@ -78,16 +101,9 @@ class Run:
                 )
             predicted = at_input.argmax(dim=1).tolist()
             target = [p if t is None else t for t, p in zip(targets, predicted, strict=True)]
-            attributions = DiscretizedIntegratedGradients(
-                forward, self.path, spacing=cast("Spacing", settings.spacing)
-            ).attribute(
-                ends,
-                starts,
-                target=ids.new_tensor(target),
-                additional_forward_args=columns,
-                n_steps=settings.n_steps,
-                method=settings.method,
-                internal_batch_size=max(self.internal_batch_size, len(encodings)),
+            values = [at.gather(1, ids.new_tensor(target)[:, None])[:, 0].float() for at in (at_input, at_baseline)]
+            attributions, n_steps = self._attribute(
+                forward, ends, starts, ids.new_tensor(target), columns, values[0] - values[1]
             )
         scores = attributions.sum(dim=-1).tolist()
         anchors = self._anchor_words(encodings)
@@ -108,12 +124,46 @@ class Run:
                 input_value=float(at_input[i, target[i]]),
                 baseline_value=float(at_baseline[i, target[i]]),
                 anchors=anchors[i],
-                settings=settings,
+                settings=replace(settings, n_steps=n_steps[i]),
                 truncated=encoding.truncated,
                 start=encoding.start,
             )
             for i, encoding in enumerate(encodings)
         ]
+
+    def _attribute(
+        self,
+        forward: Callable[..., Tensor],
+        ends: Tensor,
+        starts: Tensor,
+        target: Tensor,
+        columns: tuple[Tensor, ...],
+        changes: Tensor,
+    ) -> tuple[Tensor, list[int]]:
+        """Attributions of shape (B, T, D), and the number of steps that each text has come to."""
+        dig = DiscretizedIntegratedGradients(forward, self.path, spacing=cast("Spacing", self.settings.spacing))
+        n_steps, taken = self.settings.n_steps, [0] * len(ends)
+        attributions = torch.zeros_like(ends, dtype=torch.promote_types(ends.dtype, torch.float32))
+        left = torch.arange(len(ends), device=ends.device)
+        while True:
+            attributions[left] = dig.attribute(
+                ends[left],
+                starts[left],
+                target=target[left],
+                additional_forward_args=tuple(column[left] for column in columns),
+                n_steps=n_steps,
+                method=self.settings.method,
+                internal_batch_size=max(self.internal_batch_size, len(left)),
+            )
+            for row in left.tolist():
+                taken[row] = n_steps
+            if self.doubling is None or 2 * n_steps > self.doubling.max_steps:
+                return attributions, taken
+            deltas = attributions[left].sum(dim=(1, 2)) - changes[left]
+            left = left[deltas.abs() > self.doubling.tolerance_percent / 100 * changes[left].abs()]
+            if not len(left):
+                return attributions, taken
+            n_steps *= 2
 
     def _anchor_words(self, encodings: Sequence[Encoding]) -> list[tuple[tuple[str, ...], ...]]:
         """For each text and token the words that its path visits."""

@@ -19,12 +19,12 @@ from captum_dig import __version__
 from captum_dig.anchors import STRATEGIES, AnchorSearch
 from captum_dig.candidates import word_candidates
 from captum_dig.classifier import Classifier, load_pretrained
-from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder
+from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
 from captum_dig.errors import ModelError, at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine
 from captum_dig.quadrature import Spacing, check_method, check_spacing
-from captum_dig.results import TextAttribution
-from captum_dig.runs import Run
+from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
+from captum_dig.runs import Doubling, Run
 from captum_dig.settings import ExplanationSettings
 from captum_dig.tables import RankedTable, TableFolder
 from captum_dig.vocabulary import Vocabulary
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Target: TypeAlias = str | int
 Strategy: TypeAlias = str | AnchorSearch | PathGenerator
 _STRAIGHT_LINE = "straight_line"
+# Where n_steps="auto" begins.
+_FIRST_STEPS = 50
 
 
 class TextExplainer:
@@ -164,7 +166,9 @@ class TextExplainer:
         baseline: str | int = "pad",
         *,
         strategy: Strategy | None = None,
-        n_steps: int = 50,
+        n_steps: int | Literal["auto"] = 50,
+        tolerance_percent: float = LARGE_DELTA_PERCENT,
+        max_steps: int = 1600,
         method: str = "gausslegendre",
         batch_size: int = 8,
         internal_batch_size: int = 64,
@@ -179,7 +183,11 @@ class TextExplainer:
             baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another
                 special token's role, a token of the vocabulary, or its id.
             strategy: As in the constructor; None for the explainer's own.
-            n_steps: Gradient evaluations for each text, at least 1.
+            n_steps: Gradient evaluations for each text, at least 1. With ``"auto"`` 50, then twice as many while the
+                text's delta is above the tolerance; its result says how many it came to.
+            tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs; by default
+                the paper's.
+            max_steps: For ``"auto"``: no more than these.
             method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
             batch_size: How many texts share a batch. It changes speed and memory only.
             internal_batch_size: How many rows, texts times steps, the model sees at once. It changes speed and memory
@@ -204,6 +212,8 @@ class TextExplainer:
                 baseline,
                 strategy=strategy,
                 n_steps=n_steps,
+                tolerance_percent=tolerance_percent,
+                max_steps=max_steps,
                 method=method,
                 batch_size=batch_size,
                 internal_batch_size=internal_batch_size,
@@ -219,7 +229,9 @@ class TextExplainer:
         baseline: str | int = "pad",
         *,
         strategy: Strategy | None = None,
-        n_steps: int = 50,
+        n_steps: int | Literal["auto"] = 50,
+        tolerance_percent: float = LARGE_DELTA_PERCENT,
+        max_steps: int = 1600,
         method: str = "gausslegendre",
         batch_size: int = 8,
         internal_batch_size: int = 64,
@@ -234,7 +246,9 @@ class TextExplainer:
             target: The class to explain, or one for each text.
             baseline: What every word becomes at the other end of its path.
             strategy: As in the constructor; None for the explainer's own.
-            n_steps: Gradient evaluations for each text.
+            n_steps: Gradient evaluations for each text, or ``"auto"``.
+            tolerance_percent: For ``"auto"``.
+            max_steps: For ``"auto"``.
             method: The quadrature rule.
             batch_size: How many texts share a batch.
             internal_batch_size: How many rows the model sees at once.
@@ -247,13 +261,14 @@ class TextExplainer:
             TypeError: If a text is not a string.
             ValueError: As in `explain`.
         """
-        n_steps = at_least_one("n_steps", n_steps)
+        doubling = Doubling(tolerance_percent, max_steps) if n_steps == "auto" else None
+        first_steps = min(_FIRST_STEPS, max_steps) if n_steps == "auto" else _number_of_steps(n_steps)
         batch_size = at_least_one("batch_size", batch_size)
         internal_batch_size = at_least_one("internal_batch_size", internal_batch_size)
         if overflow not in OVERFLOWS:
             raise ValueError(f"overflow must be one of {', '.join(map(repr, OVERFLOWS))}, got {overflow!r}")
         check_method(method)
-        texts = _as_texts(texts)
+        texts = as_texts(texts)
         targets = self._targets(target, len(texts))
         strategy = self._strategy if strategy is None else strategy
         path = self._path(strategy)
@@ -265,7 +280,7 @@ class TextExplainer:
             n_anchors=path.n_anchors if isinstance(path, MonotonicPath) else 0,
             n_neighbors=path.n_neighbors if isinstance(path, MonotonicPath) else 0,
             baseline=self._encoder.show(baseline_id),
-            n_steps=n_steps,
+            n_steps=first_steps,
             method=method,
             spacing=self._spacing,
             output="logit",
@@ -276,7 +291,7 @@ class TextExplainer:
         if not self._classifier.pads:
             internal_batch_size = 1
         batches = self._batches(texts, targets, batch_size if len(texts) > 1 and self._pads else 1, overflow)
-        run = Run(self._classifier, self._encoder, path, baseline_id, settings, internal_batch_size)
+        run = Run(self._classifier, self._encoder, path, baseline_id, settings, internal_batch_size, doubling)
         return self._results(batches, run)
 
     def table(self, baseline: str | int = "pad", *, strategy: Strategy | None = None) -> RankedTable:
@@ -378,16 +393,10 @@ class TextExplainer:
         return [None if one == "predicted" else self._classifier.label_index(one) for one in wanted]
 
 
-def _as_texts(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise TypeError("texts must be a sequence of strings, got one string; put it into a list, or call explain")
-    if not isinstance(texts, Iterable):
-        raise TypeError(f"texts must be a string or a sequence of strings, got {type(texts).__name__}")
-    texts = list(texts)
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"texts must be strings, got {type(text).__name__} in place {number}")
-    return texts
+def _number_of_steps(n_steps: int | str) -> int:
+    if isinstance(n_steps, str):
+        raise ValueError(f"n_steps must be 'auto' or an integer of at least 1, got {n_steps!r}")
+    return at_least_one("n_steps", n_steps)
 
 
 def _mask(

@@ -152,8 +152,10 @@ def test_choices_and_defaults_are_those_of_the_explainer():
     theirs = inspect.signature(TextExplainer.__init__).parameters | dict(
         inspect.signature(TextExplainer.explain).parameters
     )
-    shared = ("candidates", "n_anchors", "n_neighbors", "seed", "target", "baseline", "n_steps", "method", "overflow")
+    shared = ("candidates", "n_anchors", "n_neighbors", "seed", "target", "baseline", "method", "overflow")
     assert {name: ours[name] for name in shared} == {name: theirs[name].default for name in shared}
+    assert int(ours["n_steps"]) == theirs["n_steps"].default
+    assert ours["tolerance"] == theirs["tolerance_percent"].default
     assert ours["strategy"] == inspect.signature(TextExplainer.__init__).parameters["strategy"].default
 
 
@@ -228,6 +230,16 @@ def test_options_reach_the_explainer(run):
     assert {o: settings[o.removeprefix("--").replace("-", "_")] for o in options} == {
         o: kept for o, (_, kept) in options.items()
     }
+
+
+def test_auto_takes_more_steps_for_a_smaller_delta(run):
+    n_steps = []
+    for tolerance in ("90", "0.01"):
+        options = ("--n-steps", "auto", "--tolerance", tolerance, "--baseline", "mask", "--json", "-")
+        (entry,) = json.loads(run(TEXT, *options).stdout)
+        n_steps.append(entry["settings"]["n_steps"])
+    assert n_steps[0] == 50
+    assert n_steps[1] > 50
 
 
 # ---------------------------------------------------------------------------------------- files of texts
@@ -392,7 +404,8 @@ def no_model(monkeypatch):
         ),
         ([TEXT, "--candidates", "none"], "--candidates must be one of words, all, got 'none'"),
         ([TEXT, "--overflow", "wrap"], "--overflow must be one of truncate, windows, error, got 'wrap'"),
-        ([TEXT, "--n-steps", "0"], "--n-steps must be an integer of at least 1, got 0"),
+        ([TEXT, "--n-steps", "0"], "--n-steps must be auto or an integer of at least 1, got '0'"),
+        ([TEXT, "--n-steps", "many"], "--n-steps must be auto or an integer of at least 1, got 'many'"),
         ([TEXT, "--n-anchors", "-3"], "--n-anchors must be an integer of at least 1, got -3"),
         ([TEXT, "--n-neighbors", "0"], "--n-neighbors must be an integer of at least 1, got 0"),
         (
@@ -469,7 +482,7 @@ def test_an_error_of_permissions(run, tmp_path, option, path):
 @pytest.mark.parametrize(
     ("arguments", "start"),
     [
-        (["explain", "--n-steps", "many", TEXT], "error: Invalid value for '--n-steps': "),
+        (["explain", "--n-anchors", "many", TEXT], "error: Invalid value for '--n-anchors': "),
         (["explain", "--steps", "5", TEXT], "error: No such option: --steps"),
         (["explain", TEXT, "--json"], "error: Option '--json' requires an argument"),
         (["explian", TEXT], "error: No such command 'explian'"),

@@ -357,3 +357,34 @@ def test_the_demo():
 def test_tokenizers_know_their_limit(classifier):
     assert make(classifier, tiny_tokenizer(max_length=10))._encoder.max_tokens == 10
     assert make(classifier, tiny_tokenizer(max_length=10**30))._encoder.max_tokens == 32
+
+
+def test_auto_doubles_until_each_text_is_within_the_tolerance(explainer):
+    texts = ["a gorgeous, witty movie", "dull", "the plot is not so good but the acting is great"]
+    fixed = {n: explainer.explain(texts, target=1, n_steps=n) for n in (50, 100, 200, 400, 800)}
+    for tolerance in (100.0, 0.5, 0.05):
+        results = explainer.explain(texts, target=1, n_steps="auto", tolerance_percent=tolerance, max_steps=800)
+        for i, result in enumerate(results):
+            wanted = next((n for n in fixed if fixed[n][i].delta_percent <= tolerance), 800)
+            assert result.settings.n_steps == wanted
+            assert result.token_scores == pytest.approx(fixed[wanted][i].token_scores, abs=1e-5)
+
+
+def test_auto_stops_at_the_largest_number_of_steps(explainer):
+    for most, reached in ((60, 50), (100, 100), (399, 200), (7, 7)):
+        result = explainer.explain("a witty movie", n_steps="auto", tolerance_percent=1e-9, max_steps=most)
+        assert result.settings.n_steps == reached
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_steps": "many"}, "n_steps must be 'auto' or an integer of at least 1, got 'many'"),
+        ({"n_steps": "auto", "tolerance_percent": 0}, "tolerance_percent must be positive, got 0"),
+        ({"n_steps": "auto", "tolerance_percent": float("nan")}, "tolerance_percent must be positive, got nan"),
+        ({"n_steps": "auto", "max_steps": 0}, "max_steps must be an integer of at least 1, got 0"),
+    ],
+)
+def test_wrong_arguments_of_auto(explainer, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        explainer.explain("dull", **arguments)

@@ -1,0 +1,342 @@
+"""convergence_report: what a delta is made of, and what to do about it.
+
+Takes an attribution method and what it would be called with, gives a `ConvergenceReport`: how much of the delta comes
+from too few gradients, and how much from a path that does not begin where the baseline is.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from captum.attr import IntegratedGradients, LayerIntegratedGradients
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
+
+from captum_dig._captum import (
+    BaselineType,
+    TargetType,
+    format_additional_forward_args,
+    format_input_baseline,
+    run_forward,
+    tensorize_baseline,
+)
+from captum_dig.attribution import DiscretizedIntegratedGradients
+
+Method = IntegratedGradients | DiscretizedIntegratedGradients | LayerIntegratedGradients
+Tensors = tuple[Tensor, ...]
+
+# Rounding of one forward pass, relative to the size of what it computes.
+_ROUNDING = 1e-5
+
+
+@dataclass(frozen=True)
+class ConvergenceReport:
+    """What the delta of each example is made of: ``delta = quadrature_error + endpoint_mismatch``.
+
+    Attributes:
+        quadrature_error: The attributions' sum minus the change of the output along the path. More steps make it
+            smaller.
+        endpoint_mismatch: The change of the output along the path minus the difference between the outputs at inputs
+            and baselines. No number of steps makes it smaller: the model at the baselines is not the model where the
+            path begins.
+        output_change: The output at the inputs minus that at the baselines.
+        n_steps: Gradient evaluations for each example.
+        tolerance_percent: Up to which delta an example counts as converged, in percent of the output's change.
+        source: What makes the ends differ; None where they agree.
+        remedy: What to change, None where every example has converged.
+
+    Example:
+        >>> report = ConvergenceReport((0.5,), (0.0,), (10.0,), n_steps=50, tolerance_percent=1.0)
+        >>> report.delta_percent, report.converged
+        ((5.0,), False)
+    """
+
+    quadrature_error: tuple[float, ...]
+    endpoint_mismatch: tuple[float, ...]
+    output_change: tuple[float, ...]
+    n_steps: int
+    tolerance_percent: float
+    source: str | None = None
+    remedy: str | None = None
+
+    @property
+    def delta(self) -> tuple[float, ...]:
+        """Captum's convergence delta of each example."""
+        return tuple(map(sum, zip(self.quadrature_error, self.endpoint_mismatch, strict=True)))
+
+    @property
+    def delta_percent(self) -> tuple[float, ...]:
+        """The size of each delta, in percent of the output's change; infinite where the output does not change."""
+        return _percent(self.delta, self.output_change)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the delta of every example is within the tolerance."""
+        return all(percent <= self.tolerance_percent for percent in self.delta_percent)
+
+    def __str__(self) -> str:
+        """Lay the examples out in a table, with the source and the remedy below."""
+        lines = ["example   delta %   quadrature %   endpoints %   output change"]
+        parts = (
+            self.delta_percent,
+            _percent(self.quadrature_error, self.output_change),
+            _percent(self.endpoint_mismatch, self.output_change),
+            self.output_change,
+        )
+        for number, values in enumerate(zip(*parts, strict=True)):
+            cells = (f"{value:{width}.3g}" for value, width in zip(values, (10, 15, 14, 16), strict=True))
+            lines.append(f"{number:7}{''.join(cells)}")
+        verdict = f"converged within {self.tolerance_percent:g} %" if self.converged else "not converged"
+        lines.append(f"{self.n_steps} steps: {verdict}")
+        lines += [f"{name}: {text}" for name, text in (("source", self.source), ("remedy", self.remedy)) if text]
+        return "\n".join(lines)
+
+
+def convergence_report(
+    attribution_method: Method,
+    inputs: Tensor | Tensors,
+    baselines: BaselineType = None,
+    target: TargetType = None,
+    additional_forward_args: object | None = None,
+    n_steps: int = 50,
+    *,
+    tolerance_percent: float = 5.0,
+    **arguments: Any,
+) -> ConvergenceReport:
+    """Attribute, and split each delta into what more steps repair and what they do not.
+
+    Takes `n_steps` gradients and a handful of forward passes. The model is also run where the path of a layer begins:
+    on the inputs, with the layer's output replaced by that for the baselines.
+
+    Args:
+        attribution_method: `DiscretizedIntegratedGradients`, `LayerDiscretizedIntegratedGradients`, or Captum's
+            `IntegratedGradients` or `LayerIntegratedGradients`.
+        inputs: As for its `attribute`.
+        baselines: As for its `attribute`.
+        target: As for its `attribute`.
+        additional_forward_args: As for its `attribute`.
+        n_steps: Gradient evaluations for each example, at least 1.
+        tolerance_percent: The largest delta that counts as converged, in percent of the output's change; by default the
+            paper's.
+        arguments: Further arguments of its `attribute`, such as `method` and `internal_batch_size`.
+
+    Returns:
+        The report, with one number for each example.
+
+    Raises:
+        TypeError: If `attribution_method` is something else.
+        ValueError: If `tolerance_percent` is not positive, or attributions are to the layer's input.
+
+    Example:
+        >>> from captum_dig import StraightLine
+        >>> dig = DiscretizedIntegratedGradients(lambda x: (x**3).sum(dim=1), StraightLine())
+        >>> report = convergence_report(dig, torch.tensor([[1.0, 2.0]]), n_steps=1)
+        >>> report.quadrature_error, report.endpoint_mismatch, report.converged
+        ((-2.25,), (0.0,), False)
+
+    References:
+        Sanyal and Ren (2021), section 4.3 and equation 6 [sanyal-ren-2021].
+    """
+    if not isinstance(attribution_method, Method):
+        raise TypeError(
+            "attribution_method must be IntegratedGradients, DiscretizedIntegratedGradients or a layer's, "
+            f"got {type(attribution_method).__name__}"
+        )
+    if not tolerance_percent > 0:
+        raise ValueError(f"tolerance_percent must be positive, got {tolerance_percent}")
+    if arguments.get("attribute_to_layer_input"):
+        raise ValueError("attribute_to_layer_input must be False, got True; report on the layer before")
+    method: Any = attribution_method
+    delta: Tensor = method.attribute(
+        inputs, baselines, target, additional_forward_args, n_steps, return_convergence_delta=True, **arguments
+    )[1]
+    ends = _Ends(attribution_method, inputs, baselines, target, additional_forward_args)
+    with torch.no_grad():
+        at_input, at_baseline, start, end = ends.outputs()
+        mismatch = (end - start) - (at_input - at_baseline)
+        # Where the two agree but for rounding, they agree.
+        size = torch.stack([at_input, at_baseline, start, end]).abs().amax(dim=0)
+        mismatch = torch.where(mismatch.abs() <= 4 * _ROUNDING * size, 0.0, mismatch)
+        source, cure = ends.source() if bool((mismatch != 0).any()) else (None, None)
+    change = (at_input - at_baseline).tolist()
+    quadrature = (delta - mismatch).tolist()
+    remedies = [cure] if cure else []
+    if max(_percent(quadrature, change)) > tolerance_percent:
+        remedies.append(
+            f"raise n_steps above {n_steps}; "
+            "where that helps little, take a baseline at which the model is smooth: "
+            "an embedding of zeros is not, for models that divide by its length"
+        )
+    return ConvergenceReport(
+        tuple(quadrature),
+        tuple(mismatch.tolist()),
+        tuple(change),
+        n_steps,
+        tolerance_percent,
+        source,
+        "; ".join(remedies) or None,
+    )
+
+
+class _Ends:
+    """The model at both ends of the paths, as the baselines and as the attribution method have it."""
+
+    def __init__(
+        self, method: Method, inputs: Any, baselines: BaselineType, target: TargetType, additional: object | None
+    ) -> None:
+        self._forward: Callable[..., Any] = method.forward_func
+        layers: Any = method.layer if isinstance(method, LayerIntegratedGradients) else []
+        self._layers: list[nn.Module] = layers if isinstance(layers, list) else [layers]
+        self._inputs, starts = format_input_baseline(inputs, baselines)
+        self._baselines: Tensors = tensorize_baseline(self._inputs, starts)
+        self._target = target
+        self._extra = format_additional_forward_args(additional)
+
+    def outputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The output at inputs and baselines, and where paths begin and end, shape (B,) each."""
+        ends, starts = self._layer_outputs(self._inputs), self._layer_outputs(self._baselines)
+        at_input, at_baseline = self._run(self._inputs), self._run(self._baselines)
+        if not self._layers:
+            return at_input, at_baseline, at_baseline, at_input
+        return at_input, at_baseline, self._run(self._inputs, starts), self._run(self._inputs, ends)
+
+    def source(self) -> tuple[str, str]:
+        """Name what makes the ends differ, and what to change."""
+        if not torch.equal(self._run(self._inputs), self._run(self._inputs)):
+            return "the model answers differently each time", "call model.eval()"
+        called = [(layer, outputs) for layer, outputs in self._calls(self._inputs) if len(outputs) > 1]
+        for layer, outputs in called:
+            if not all(_same(outputs[0], other) for other in outputs[1:]):
+                return (
+                    f"{type(layer).__name__} is called {len(outputs)} times with different arguments, "
+                    "and all calls get the same point of the path",
+                    "attribute to layers that are called once",
+                )
+        return self._argument() or self._module()
+
+    def _argument(self) -> tuple[str, str] | None:
+        """Which of several inputs changes from baseline to input, but not along the path."""
+        if len(self._inputs) < 2:
+            return None
+        starts = self._layer_outputs(self._baselines)
+        wanted = self._run(self._baselines)
+        for i, baseline in enumerate(self._baselines):
+            mixed = (*self._inputs[:i], baseline, *self._inputs[i + 1 :])
+            if not torch.equal(baseline, self._inputs[i]) and _close(self._run(mixed, starts), wanted):
+                return (
+                    f"inputs[{i}] is another at the baseline, and stays that of the input along the path",
+                    "pass it in additional_forward_args, the same for both",
+                )
+        return None
+
+    def _module(self) -> tuple[str, str]:
+        """The first module that computes something else at the baselines than where the paths begin."""
+        starts = self._layer_outputs(self._baselines)
+        inside = {id(module) for layer in self._layers for module in layer.modules()}
+        seen: list[tuple[nn.Module, Any]] = []
+        with _watching(lambda module, output: seen.append((module, output))):
+            self._run(self._baselines)
+        changed: list[nn.Module] = []
+        place = iter(seen)
+
+        def compare(module: nn.Module, output: Any) -> None:
+            other, expected = next(place, (None, None))
+            if not changed and id(module) not in inside and (other is not module or not _same(output, expected)):
+                changed.append(module)
+
+        with _watching(compare):
+            self._run(self._inputs, starts)
+        root = seen[-1][0] if seen else None
+        # The outermost module differs last, where nothing inside it did.
+        if not changed or changed[0] is root:
+            return (
+                "what is read from the model's output depends on the ids, as where the last token that is not padding "
+                "is pooled",
+                "take a baseline that leaves the pooled position as it is, such as a mask token",
+            )
+        name = _name(changed[0], root)
+        if isinstance(changed[0], nn.Embedding):
+            return (
+                f"{name} looks up other rows for the baseline's ids: positions, or a second table of words",
+                "pass what it looks up explicitly in additional_forward_args (position_ids), or attribute to both "
+                "tables, layer=[one, other]",
+            )
+        return (
+            f"{name} is the first to compute something else for the baseline's ids: a mask is made from them, "
+            "or the position that is pooled",
+            "pass the attention mask explicitly in additional_forward_args, and take a baseline that leaves the pooled "
+            "position as it is",
+        )
+
+    def _run(self, inputs: Tensors, layer_outputs: list[Any] | None = None) -> Tensor:
+        """The output, with those of the layers replaced if there are any; summed for each example, as Captum does."""
+        with ExitStack() as hooks:
+            for layer, answer in zip(self._layers, layer_outputs or [], strict=False):
+                hooks.callback(layer.register_forward_hook(lambda *_, answer=answer: answer).remove)
+            output: Any = run_forward(self._forward, inputs, self._target, self._extra)
+        summed: Tensor = output.reshape(len(output), -1).sum(dim=1)
+        return summed
+
+    def _layer_outputs(self, inputs: Tensors) -> list[Any]:
+        """What each layer answers; of several calls the last, which Captum takes."""
+        return [outputs[-1] for _, outputs in self._calls(inputs)]
+
+    def _calls(self, inputs: Tensors) -> list[tuple[nn.Module, list[Any]]]:
+        """Each layer, and what it answers each time that it is called."""
+        calls: list[tuple[nn.Module, list[Any]]] = [(layer, []) for layer in self._layers]
+        with ExitStack() as hooks:
+            for layer, outputs in calls:
+                hook = layer.register_forward_hook(lambda _module, _input, output, kept=outputs: kept.append(output))
+                hooks.callback(hook.remove)
+            run_forward(self._forward, inputs, self._target, self._extra)
+        return calls
+
+
+@contextmanager
+def _watching(see: Callable[[nn.Module, Any], None]) -> Iterator[None]:
+    """Look at the output of every module that this thread runs."""
+    thread = threading.get_ident()
+
+    def hook(module: nn.Module, _arguments: Any, output: Any) -> None:
+        if threading.get_ident() == thread:
+            see(module, output)
+
+    handle = register_module_forward_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two outputs agree, as far as they are tensors."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.shape == other.shape and (torch.equal(one, other) or _close(one, other))
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return _same(list(one.values()), list(other.values()))
+    return type(one) is type(other)
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    if not one.is_floating_point():
+        return torch.equal(one, other)
+    size = max(float(one.abs().max()), float(other.abs().max())) if one.numel() else 0.0
+    return torch.allclose(one, other, rtol=_ROUNDING, atol=_ROUNDING * size)
+
+
+def _name(module: nn.Module, root: nn.Module | None) -> str:
+    names = {id(part): name for name, part in root.named_modules()} if root is not None else {}
+    return names.get(id(module)) or type(module).__name__
+
+
+def _percent(parts: Any, changes: Any) -> tuple[float, ...]:
+    return tuple(
+        0.0 if part == 0 else math.inf if change == 0 else 100 * abs(part / change)
+        for part, change in zip(parts, changes, strict=True)
+    )
