@@ -1,6 +1,9 @@
+import gc
 import json
+import os
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -388,3 +391,29 @@ def test_auto_stops_at_the_largest_number_of_steps(explainer):
 def test_wrong_arguments_of_auto(explainer, arguments, message):
     with pytest.raises(ValueError, match=message):
         explainer.explain("dull", **arguments)
+
+
+def resident_kilobytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says how much memory a process holds")
+def test_many_calls_leave_memory_where_it_was(explainer):
+    # Different texts, each time a batch of another shape.
+    texts = [" ".join(["good", "bad", "dull", "witty", "plot"][i % 5 :] * (1 + i % 4)) for i in range(20)]
+
+    def call(i):
+        explainer.explain(
+            texts[i % 20 : i % 20 + 2], strategy=("greedy", "maxcount", "straight_line")[i % 3], n_steps=9
+        )
+
+    # As many as there are shapes and strategies: allocators take their share for each.
+    for i in range(60):
+        call(i)
+    gc.collect()
+    before, objects = resident_kilobytes(), len(gc.get_objects())
+    for i in range(200):
+        call(i)
+    gc.collect()
+    assert resident_kilobytes() - before < 8_000
+    assert len(gc.get_objects()) - objects < 500
