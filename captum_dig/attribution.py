@@ -147,6 +147,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         Raises:
             ValueError: If `n_steps` or `internal_batch_size` is below 1, `method` is unknown, or inputs and baselines
                 do not fit each other.
+            TypeError: If inputs or baselines are complex.
             PathError: If the path is not one.
             VocabularyError: If a `MonotonicPath` is asked about vectors that are not from its vocabulary.
 
@@ -305,7 +306,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
 
         Example:
             >>> from captum_dig import StraightLine
-        >>> table = nn.Embedding(9, 4)
+            >>> table = nn.Embedding(9, 4)
             >>> dig = LayerDiscretizedIntegratedGradients(lambda ids: table(ids).sum(dim=(1, 2)), table, StraightLine())
             >>> dig.attribute(torch.tensor([[0, 2]]), torch.tensor([[0, 0]]))[0, 0]
             tensor([0., 0., 0., 0.])
@@ -351,7 +352,16 @@ def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...],
     ends, starts = format_input_baseline(inputs, baselines)
     if len(ends) != len(starts):
         raise ValueError(f"baselines must have one entry for each of the {len(ends)} inputs, got {len(starts)}")
+    sizes = [len(end) for end in ends if end.dim()]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"inputs must have the same number of examples in their first place, got {sizes}; "
+            "explain one example at a time where a layer answers once for a whole batch"
+        )
     for end, start in zip(ends, starts, strict=True):
+        for name, tensor in (("inputs", end), ("baselines", start)):
+            if isinstance(tensor, Tensor) and tensor.is_complex():
+                raise TypeError(f"{name} must be real, got {tensor.dtype}; pass real and imaginary parts as two inputs")
         if isinstance(start, Tensor) and start.shape not in (end.shape, (1, *end.shape[1:])):
             raise ValueError(
                 f"a baseline must have the shape of its input, {tuple(end.shape)}, or 1 in its first place, "

@@ -383,6 +383,20 @@ def test_wrong_arguments(net, arguments, message):
         DiscretizedIntegratedGradients(net, StraightLine()).attribute(torch.ones(1, 6), **{"target": 0, **arguments})
 
 
+def test_inputs_of_different_batches_are_named():
+    dig = DiscretizedIntegratedGradients(lambda x, y: (x**2).sum(1) + y.sum(), StraightLine())
+    with pytest.raises(ValueError, match=r"inputs must have the same number of examples.*got \[2, 1\]"):
+        dig.attribute((torch.ones(2, 3), torch.ones(1, 3)))
+
+
+@pytest.mark.parametrize(("inputs", "baselines", "name"), [(1 + 2j, 0.0, "inputs"), (1.0, 2j, "baselines")])
+def test_complex_numbers_are_refused(inputs, baselines, name):
+    dig = DiscretizedIntegratedGradients(lambda x: (x.abs() ** 2).sum(1), StraightLine())
+    with pytest.raises(TypeError, match=f"{name} must be real, got torch.complex64"):
+        dig.attribute(torch.tensor([[inputs]]), torch.tensor([[baselines]]))
+
+
+
 @pytest.mark.parametrize("arguments", [{"n_steps": 0}, {"method": "greedy"}])
 def test_wrong_arguments_of_a_layer(arguments):
     model = Sentences()
