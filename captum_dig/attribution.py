@@ -5,6 +5,7 @@ Takes inputs, baselines and Captum's other arguments, gives attributions of the 
 `LayerDiscretizedIntegratedGradients` where `LayerIntegratedGradients` does.
 """
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, cast, overload
@@ -27,6 +28,7 @@ from captum_dig._captum import (
     tensorize_baseline,
 )
 from captum_dig.errors import at_least_one
+from captum_dig.layers import watch_layers
 from captum_dig.paths import MonotonicPath, PathGenerator
 from captum_dig.quadrature import Schedule, Spacing, check_method, check_spacing
 from captum_dig.vocabulary import Vocabulary
@@ -302,6 +304,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
 
         Raises:
             ValueError: As in `DiscretizedIntegratedGradients.attribute`.
+            ModelError: If a layer does not run, or gives different outputs in several runs of one forward pass.
             VocabularyError: If a `MonotonicPath` is used on a layer whose output is not a row of its vocabulary.
 
         Example:
@@ -314,9 +317,14 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         # Captum checks these with `assert`, which names neither the argument nor the remedy.
         check_method(method)
         _check_steps(n_steps, internal_batch_size)
+        # Captum leaves a closure on what it works with; on a copy, nothing is kept between calls.
+        watched = copy.copy(self)
+        watched.ig = copy.copy(self.ig)
+        if not isinstance(self.forward_func, nn.DataParallel) and not self.device_ids:
+            watched.forward_func = watch_layers(self.forward_func, self.layer, to_input=attribute_to_layer_input)
         captums: Any = LayerIntegratedGradients.attribute
         return captums.__wrapped__(
-            self,
+            watched,
             inputs,
             baselines,
             target,

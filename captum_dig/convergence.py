@@ -25,6 +25,7 @@ from captum_dig._captum import (
     tensorize_baseline,
 )
 from captum_dig.attribution import DiscretizedIntegratedGradients
+from captum_dig.layers import same
 
 Method = IntegratedGradients | DiscretizedIntegratedGradients | LayerIntegratedGradients
 Tensors = tuple[Tensor, ...]
@@ -210,7 +211,7 @@ class _Ends:
             return "the model answers differently each time", "call model.eval()"
         called = [(layer, outputs) for layer, outputs in self._calls(self._inputs) if len(outputs) > 1]
         for layer, outputs in called:
-            if not all(_same(outputs[0], other) for other in outputs[1:]):
+            if not all(same(outputs[0], other, _ROUNDING) for other in outputs[1:]):
                 return (
                     f"{type(layer).__name__} is called {len(outputs)} times with different arguments, "
                     "and all calls get the same point of the path",
@@ -226,7 +227,7 @@ class _Ends:
         wanted = self._run(self._baselines)
         for i, baseline in enumerate(self._baselines):
             mixed = (*self._inputs[:i], baseline, *self._inputs[i + 1 :])
-            if not torch.equal(baseline, self._inputs[i]) and _close(self._run(mixed, starts), wanted):
+            if not torch.equal(baseline, self._inputs[i]) and same(self._run(mixed, starts), wanted, _ROUNDING):
                 return (
                     f"inputs[{i}] is another at the baseline, and stays that of the input along the path",
                     "pass it in additional_forward_args, the same for both",
@@ -245,7 +246,11 @@ class _Ends:
 
         def compare(module: nn.Module, output: Any) -> None:
             other, expected = next(place, (None, None))
-            if not changed and id(module) not in inside and (other is not module or not _same(output, expected)):
+            if (
+                not changed
+                and id(module) not in inside
+                and (other is not module or not same(output, expected, _ROUNDING))
+            ):
                 changed.append(module)
 
         with _watching(compare):
@@ -310,24 +315,6 @@ def _watching(see: Callable[[nn.Module, Any], None]) -> Iterator[None]:
         yield
     finally:
         handle.remove()
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two outputs agree, as far as they are tensors."""
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return one.shape == other.shape and (torch.equal(one, other) or _close(one, other))
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return _same(list(one.values()), list(other.values()))
-    return type(one) is type(other)
-
-
-def _close(one: Tensor, other: Tensor) -> bool:
-    if not one.is_floating_point():
-        return torch.equal(one, other)
-    size = max(float(one.abs().max()), float(other.abs().max())) if one.numel() else 0.0
-    return torch.allclose(one, other, rtol=_ROUNDING, atol=_ROUNDING * size)
 
 
 def _name(module: nn.Module, root: nn.Module | None) -> str:

@@ -396,7 +396,6 @@ def test_complex_numbers_are_refused(inputs, baselines, name):
         dig.attribute(torch.tensor([[inputs]]), torch.tensor([[baselines]]))
 
 
-
 @pytest.mark.parametrize("arguments", [{"n_steps": 0}, {"method": "greedy"}])
 def test_wrong_arguments_of_a_layer(arguments):
     model = Sentences()

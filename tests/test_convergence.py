@@ -10,6 +10,7 @@ from captum_dig import (
     ConvergenceReport,
     DiscretizedIntegratedGradients,
     LayerDiscretizedIntegratedGradients,
+    ModelError,
     MonotonicPath,
     StraightLine,
     Vocabulary,
@@ -101,7 +102,6 @@ PROBLEMS = {
         "head is the first to compute something else.*the position that is pooled",
         "leaves the pooled position",
     ),
-    "twice": ("Embedding is called 2 times with different arguments", "called once"),
 }
 
 
@@ -117,6 +117,15 @@ def test_what_the_model_derives_from_ids_is_named(problem):
     assert re.search(source, many.source)
     assert remedy in many.remedy
     assert "n_steps" not in many.remedy
+
+
+def test_a_layer_called_twice_is_named():
+    model = Sentences("twice").eval()
+    report = convergence_report(LayerIntegratedGradients(model, model.words), IDS, BASELINES, target=1, n_steps=50)
+    assert report.source.startswith("Embedding is called 2 times with different arguments")
+    assert "called once" in report.remedy
+    with pytest.raises(ModelError, match="a layer must run once in forward_func.*got 2 runs of Embedding"):
+        report_on(model)
 
 
 def test_dropout_is_named():

@@ -1,0 +1,91 @@
+"""What a layer does while a model runs.
+
+Takes a forward function and the layers to attribute to, gives a forward function that says so if a layer cannot be
+attributed to. `captum_dig.attribution` hands that to Captum, which puts the same rows into every run of a layer.
+"""
+
+import functools
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from captum_dig.errors import ModelError
+
+
+def watch_layers(
+    forward_func: Callable[..., Any], layer: nn.Module | list[nn.Module], *, to_input: bool = False
+) -> Callable[..., Any]:
+    """Look at the layers the first time that a forward function runs; later runs are left alone.
+
+    Args:
+        forward_func: The model, or a function that runs it.
+        layer: The layer, or list of layers.
+        to_input: Whether it is what goes into a layer that is attributed to.
+
+    Returns:
+        The forward function. Its first run raises `ModelError` if a layer does not run, or if it runs several times
+        and not always to the same effect.
+
+    Example:
+        >>> one, other = nn.Linear(2, 2), nn.Linear(2, 2)
+        >>> watch_layers(lambda x: one(x), [one, other])(torch.ones(1, 2))
+        Traceback (most recent call last):
+        captum_dig.errors.ModelError: a layer must run once in forward_func, ... got 0 runs of Linear...
+    """
+    layers = layer if isinstance(layer, list) else [layer]
+    first = iter([True])
+
+    def run(*arguments: Any) -> Any:
+        if not next(first, False):
+            return forward_func(*arguments)
+        seen: list[list[Any]] = [[] for _ in layers]
+
+        def record(number: int, _module: nn.Module, inputs: Any, output: Any) -> None:
+            seen[number].append(inputs if to_input else output)
+
+        with ExitStack() as hooks:
+            for number, one in enumerate(layers):
+                hooks.callback(one.register_forward_hook(functools.partial(record, number)).remove)
+            result = forward_func(*arguments)
+        for one, runs in zip(layers, seen, strict=True):
+            if not runs or not all(same(runs[0], other) for other in runs[1:]):
+                raise ModelError(
+                    "a layer must run once in forward_func, or always to the same effect, "
+                    f"got {len(runs)} runs of {type(one).__name__}; an encoder-decoder often has a table in the "
+                    "encoder and one in the decoder: pass both as a list"
+                )
+        return result
+
+    return run
+
+
+def same(one: Any, other: Any, tolerance: float = 0.0) -> bool:
+    """Tell whether what a module answered twice agrees, as far as it is made of tensors.
+
+    Args:
+        one: The first answer: a tensor, or tensors in lists, tuples and dictionaries.
+        other: The second answer.
+        tolerance: How far floating-point tensors may differ, relative to their largest number.
+
+    Returns:
+        True if they agree.
+
+    Example:
+        >>> same((torch.ones(2), None), (torch.ones(2), None)), same(torch.ones(2), torch.ones(1, 2))
+        (True, False)
+    """
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        if not tolerance or not one.is_floating_point() or not one.numel():
+            return torch.equal(one, other)
+        size = max(float(one.abs().max()), float(other.abs().max()))
+        return torch.allclose(one, other, rtol=tolerance, atol=tolerance * size)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(same(a, b, tolerance) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and same(list(one.values()), list(other.values()), tolerance)
+    return type(one) is type(other)
