@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from captum_dig.candidates import word_candidates
     from captum_dig.convergence import ConvergenceReport, convergence_report
     from captum_dig.errors import CaptumDigError, ModelError, PathError, VocabularyError
+    from captum_dig.metrics import word_approximation_error
     from captum_dig.neuron import NeuronDiscretizedIntegratedGradients
     from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, upsample
     from captum_dig.results import TextAttribution
@@ -48,6 +49,7 @@ _HOMES = {
     "VocabularyError": "errors",
     "convergence_report": "convergence",
     "upsample": "paths",
+    "word_approximation_error": "metrics",
     "word_candidates": "candidates",
 }
 
@@ -75,6 +77,7 @@ __all__ = [
     "VocabularyError",
     "convergence_report",
     "upsample",
+    "word_approximation_error",
     "word_candidates",
 ]
 

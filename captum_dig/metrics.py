@@ -1,0 +1,91 @@
+"""Numbers that say how good an explanation is.
+
+Takes what earlier stages made, gives one number for each sentence, so that averages can carry intervals.
+`captum_dig.convergence` says how exactly attributions were computed; this module says what they are worth.
+"""
+
+import torch
+from torch import Tensor
+
+from captum_dig.errors import at_least_one
+from captum_dig.quadrature import Spacing, check_spacing
+from captum_dig.vocabulary import Vocabulary
+
+# Points on a path without inner knots: as many as the paper has anchors.
+_POINTS = 30
+
+
+def word_approximation_error(
+    knots: Tensor,
+    vocabulary: Vocabulary,
+    *,
+    n_points: int | None = None,
+    spacing: Spacing = "knots",
+    ends: bool = False,
+) -> Tensor:
+    """Measure how far the points of a path are from real words. Lower is better.
+
+    The mean distance from points on a word's path to the nearest row of the vocabulary, averaged over the words of a
+    sentence that move at all: special tokens and padding, whose path is constant, do not count.
+
+    Args:
+        knots: Paths, shape (P, B, T, D), baseline first, as a `PathGenerator` gives them.
+        vocabulary: The rows.
+        n_points: How many points of each word's path to measure, at least 1, the ends not among them; None for the
+            inner knots themselves, as in the paper, or 30 points where there are none.
+        spacing: How the points are laid on the path: ``"knots"`` evenly from knot to knot, as in the paper;
+            ``"arc"`` evenly by each word's own length, so that knots heaped at the ends gain nothing.
+        ends: Whether the two ends count as points too. A word is a row, so its ends have distance 0.
+
+    Returns:
+        Euclidean distances, shape (B,), float32 on the CPU; NaN for a sentence in which nothing moves.
+
+    Raises:
+        ValueError: If `knots` has another shape or `n_points` is below 1.
+
+    Example:
+        >>> vocabulary = Vocabulary(torch.tensor([[0.0], [1.0], [4.0]]))
+        >>> knots = torch.tensor([0.0, 1.0, 2.0, 4.0]).reshape(4, 1, 1, 1)
+        >>> word_approximation_error(knots, vocabulary)
+        tensor([0.5000])
+
+    References:
+        Sanyal and Ren (2021), section 3.2 and appendix [sanyal-ren-2021].
+    """
+    if knots.dim() != 4 or len(knots) < 2 or knots.shape[-1] != vocabulary.dim:
+        raise ValueError(
+            f"knots must have shape (P, B, T, {vocabulary.dim}) with P >= 2, got {tuple(knots.shape)}; "
+            "pass what a path returns for embeddings of shape (B, T, D)"
+        )
+    check_spacing(spacing)
+    inner = (len(knots) - 2) or _POINTS
+    n_points = inner if n_points is None else at_least_one("n_points", n_points)
+    moving = (knots != knots[:1]).any(dim=-1).any(dim=0)
+    words = knots[:, moving].detach().to("cpu", torch.float32)
+    if not words.shape[1]:
+        return torch.full((knots.shape[1],), torch.nan)
+    points = _points(words, n_points, spacing)
+    if ends:
+        points = torch.cat([words[:1], points, words[-1:]])
+    distances = vocabulary.nearest(points.flatten(0, 1))[1].reshape(points.shape[:2]).mean(dim=0)
+    rows = torch.zeros(moving.shape)
+    rows[moving.cpu()] = distances
+    counts = moving.cpu().sum(dim=1)
+    return torch.where(counts > 0, rows.sum(dim=1) / counts, torch.nan)
+
+
+def _points(words: Tensor, n_points: int, spacing: Spacing) -> Tensor:
+    """Points on the paths of some words, (P, N, D) to (n, N, D): inner ones, evenly by knot or by length."""
+    n_pieces = len(words) - 1
+    places = torch.arange(1, n_points + 1, dtype=torch.float64) / (n_points + 1)
+    if spacing == "knots":
+        breaks = torch.linspace(0, 1, n_pieces + 1, dtype=torch.float64)[:, None].expand(-1, words.shape[1])
+    else:
+        lengths = (words[1:] - words[:-1]).norm(dim=-1).double().cumsum(dim=0)
+        breaks = torch.cat([torch.zeros_like(lengths[:1]), lengths / lengths[-1:]])
+    # Rounding must not push a knot's place to the far end of the piece before it.
+    piece = (places[:, None, None] >= breaks[None, 1:-1] - 1e-12).sum(dim=1)
+    start, stop = breaks.gather(0, piece), breaks.gather(0, piece + 1)
+    share = ((places[:, None] - start) / (stop - start).clamp(min=1e-300)).clamp(0, 1).float()[..., None]
+    left, right = (words.gather(0, index[..., None].expand(-1, -1, words.shape[-1])) for index in (piece, piece + 1))
+    return left.lerp(right, share)
