@@ -188,6 +188,9 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 additional_forward_args=expand_additional_forward_args(extra_args, n_here),
             )
             for i, gradient in enumerate(gradients):
+                if gradient is None:
+                    # With grad_kwargs={"allow_unused": True}: the output does not depend on this one.
+                    continue
                 # Captum keeps steps before examples in dimension 0.
                 stepwise = gradient.detach().unflatten(0, (n_here, -1))
                 totals[i] += (stepwise * schedule.weights(knots[i], steps)).sum(dim=0)

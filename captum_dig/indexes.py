@@ -75,7 +75,10 @@ class FaissIndex(RowIndex):
     """
 
     def __init__(self, rows: Tensor, factory: str) -> None:
-        import faiss
+        try:
+            import faiss
+        except ImportError as error:
+            raise ImportError(f"a Vocabulary needs FAISS, got: {error}; python -m pip install faiss-cpu") from error
 
         structure, _, rest = factory.partition(";")
         # FAISS describes its overload of one string wrongly.

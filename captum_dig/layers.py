@@ -18,7 +18,7 @@ from captum_dig.errors import ModelError
 def watch_layers(
     forward_func: Callable[..., Any], layer: nn.Module | list[nn.Module], *, to_input: bool = False
 ) -> Callable[..., Any]:
-    """Look at the layers the first time that a forward function runs; later runs are left alone.
+    """Look at the layers the first two times that a forward function runs: on the inputs and on the baselines.
 
     Args:
         forward_func: The model, or a function that runs it.
@@ -26,8 +26,8 @@ def watch_layers(
         to_input: Whether it is what goes into a layer that is attributed to.
 
     Returns:
-        The forward function. Its first run raises `ModelError` if a layer does not run, or if it runs several times
-        and not always to the same effect.
+        The forward function. It raises `ModelError` if a layer does not run, runs several times and not always to the
+        same effect, or is given ids whose examples do not come first.
 
     Example:
         >>> one, other = nn.Linear(2, 2), nn.Linear(2, 2)
@@ -36,15 +36,22 @@ def watch_layers(
         captum_dig.errors.ModelError: a layer must run once in forward_func, ... got 0 runs of Linear...
     """
     layers = layer if isinstance(layer, list) else [layer]
-    first = iter([True])
+    # Along the path, which comes after those, Captum itself decides what the layer answers.
+    watched = iter([True, True])
 
     def run(*arguments: Any) -> Any:
-        if not next(first, False):
+        if not next(watched, False):
             return forward_func(*arguments)
         seen: list[list[Any]] = [[] for _ in layers]
 
-        def record(number: int, _module: nn.Module, inputs: Any, output: Any) -> None:
+        def record(number: int, module: nn.Module, inputs: Any, output: Any) -> None:
             seen[number].append(inputs if to_input else output)
+            if any(_turned(ids, arguments[0]) for ids in inputs):
+                raise ModelError(
+                    "a layer must keep examples in the first place, "
+                    f"got ids turned round by the model in front of {type(module).__name__}; "
+                    "pass embeddings (inputs_embeds) to DiscretizedIntegratedGradients instead"
+                )
 
         with ExitStack() as hooks:
             for number, one in enumerate(layers):
@@ -60,6 +67,12 @@ def watch_layers(
         return result
 
     return run
+
+
+def _turned(ids: Any, given: Any) -> bool:
+    """Whether a layer gets the transpose of what the model was given."""
+    matrices = isinstance(ids, Tensor) and isinstance(given, Tensor) and ids.dim() == given.dim() == 2
+    return matrices and ids.T.shape == given.shape and torch.equal(ids.T, given) and not torch.equal(ids, given)
 
 
 def same(one: Any, other: Any, tolerance: float = 0.0) -> bool:
