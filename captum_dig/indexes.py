@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 # Rows handled at once where a temporary of (rows, D) is needed.
-CHUNK = 4096
+CHUNK = 512
 # Extra rows fetched from FAISS: it rounds distances, which can swap the last few.
 _SLACK = 8
 # From this many elements on, reading a table at half precision saves more than measuring a few more rows costs.
