@@ -7,7 +7,7 @@ attributes to that function's first argument.
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ class Classifier:
             raise ModelError(f"model must have input embeddings, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
         self.model = model
         self.layer = layer
+        self._tables = _tables_like(layer, model)
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.labels = tuple(str(labels[i]) for i in sorted(labels))
         with _LOCKS_LOCK:
@@ -110,25 +111,23 @@ class Classifier:
         """Run the model with its embedding layer answering `embeddings`, shape (B, T, D), whatever the ids.
 
         Raises:
-            ModelError: If the model does not use its embedding layer exactly once, and as it is.
+            ModelError: If the model does not look up the ids of the text, or other ids too.
         """
         calls: list[bool] = []
 
         def answer(_module: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> Tensor:
-            # Only in the place of these very ids: some models turn them round (XLNet) or pad them (Longformer).
-            same = output.shape == embeddings.shape and torch.equal(arguments[0], inputs["input_ids"])
-            calls.append(same)
-            return embeddings if same else output
+            placed = _place(embeddings, inputs["input_ids"], arguments[0], output)
+            calls.append(placed is not None)
+            return output if placed is None else placed
 
-        handle = self.layer.register_forward_hook(answer)
-        try:
+        with ExitStack() as hooks:
+            for table in self._tables:
+                hooks.callback(table.register_forward_hook(answer).remove)
             logits = self.logits(**inputs)
-        finally:
-            handle.remove()
-        if calls != [True]:
-            problem = f"{len(calls)} calls" if len(calls) != 1 else "a call with other ids than those of the text"
+        if not calls or not all(calls):
+            problem = "a call with other ids" if calls else "no call"
             raise ModelError(
-                "model must call its input embeddings once, with the ids of the text, "
+                "model must call its input embeddings with the ids of the text, "
                 f"got {problem} from {type(self.model).__name__}; "
                 "attribute with LayerDiscretizedIntegratedGradients to the layers that it does call"
             )
@@ -193,11 +192,39 @@ class Classifier:
             tables = [
                 m
                 for m in self.model.modules()
-                if isinstance(m, nn.Embedding) and m.num_embeddings == positions and m is not self.layer
+                if isinstance(m, nn.Embedding) and m.num_embeddings == positions and m not in self._tables
             ]
             lost = max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0)
             limits.append(positions - lost)
         return min(limits, default=None)
+
+
+def _tables_like(layer: nn.Module, model: nn.Module) -> list[nn.Module]:
+    """The layer, and others that look up the same rows: an encoder-decoder has two of these, and calls only them."""
+    weight = getattr(layer, "weight", None)
+    shared = [m for m in model.modules() if isinstance(m, nn.Embedding) and m.weight is weight and m is not layer]
+    if not shared:
+        return [layer]
+    # One of them may scale its rows and another not.
+    some = torch.arange(min(len(shared[0].weight), 64), device=shared[0].weight.device)
+    with torch.no_grad():
+        return [layer, *(table for table in shared if torch.equal(table(some), layer(some)))]
+
+
+def _place(embeddings: Tensor, ids: Tensor, called: Tensor, rows: Tensor) -> Tensor | None:
+    """Put the embeddings of ids, shape (B, T, D), where a model asks for those ids; None if it asks for others."""
+    if called.dim() != 2:
+        return None
+    if torch.equal(called[:, : ids.shape[1]], ids):
+        # Longformer appends padding.
+        return torch.cat([embeddings, rows[:, ids.shape[1] :]], dim=1)
+    if ids.shape[1] > 1 and torch.equal(called[:, 1:], ids[:, :-1]):
+        # A decoder that reads the text (BART, T5) begins with a token of its own.
+        return torch.cat([rows[:, :1], embeddings[:, :-1]], dim=1)
+    if torch.equal(called, ids.T):
+        # XLNet puts tokens before texts.
+        return embeddings.transpose(0, 1)
+    return None
 
 
 def load_pretrained(name_or_folder: str | Path, dtype: torch.dtype) -> tuple[Any, Any]:

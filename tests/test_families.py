@@ -401,19 +401,68 @@ def test_without_a_padding_token_rows_go_one_by_one():
     assert [r.text for r in results] == TEXTS[:2]
 
 
-@pytest.mark.parametrize("n_steps", [4, 7])
-def test_ids_turned_round_are_refused(tokenizer, n_steps):
-    with pytest.raises(ModelError, match="model must call its input embeddings once.*a call with other ids.*XLNet"):
-        make(build_xlnet(tokenizer), tokenizer).explain("a gorgeous, witty movie", n_steps=n_steps)
+@pytest.mark.parametrize("family", [*SEQ2SEQ, "XLNet", "Longformer"])
+def test_words_are_followed_to_where_a_model_looks_them_up(family, tokenizer):
+    # Shifted into a decoder too, turned round, or among padding.
+    if family == "XLNet":
+        model = build_xlnet(tokenizer)
+    elif family == "Longformer":
+        model = build(family, tokenizer, attention_window=8)
+    else:
+        model, _ = build_any(family, tokenizer)
+    explainer = make(model, tokenizer)
+    together = explainer.explain(TEXTS, target=1, baseline="mask", n_steps=200)
+    for text, result in zip(TEXTS, together, strict=True):
+        alone = explainer.explain(text, target=1, baseline="mask", n_steps=200)
+        assert alone.token_scores == pytest.approx(result.token_scores, abs=1e-5)
+        with torch.no_grad():
+            logits = model(**tokenizer(text, return_tensors="pt")).logits
+        assert result.input_value == pytest.approx(float(logits[0, 1]), abs=1e-5)
+        assert abs(result.input_value - result.baseline_value) > 1e-3
+        assert abs(result.delta) < 0.01 * abs(result.input_value - result.baseline_value)
+        assert result.token_scores[0] == result.token_scores[-1] == 0
 
 
+@several_layers
 @pytest.mark.parametrize("family", SEQ2SEQ)
-def test_encoder_decoders_are_refused(family, tokenizer):
-    name, changes = SEQ2SEQ[family]
-    with pytest.raises(
-        ModelError, match="model must call its input embeddings once.*0 calls.*LayerDiscretizedIntegratedGradients"
-    ):
-        make(build(name, tokenizer, **changes), tokenizer).explain("a witty movie")
+def test_a_word_scores_what_encoder_and_decoder_make_of_it(family, tokenizer):
+    model, layers = build_any(family, tokenizer)
+    ids, mask, base = batch_of(tokenizer, TEXTS[:1])
+    options = {"target": 1, "additional_forward_args": (mask,), "n_steps": 20}
+    encoder, decoder = LayerDiscretizedIntegratedGradients(logits_of(model), layers, StraightLine()).attribute(
+        ids, base, **options
+    )
+    expected = encoder.sum(dim=2)[0]
+    expected[:-1] += decoder.sum(dim=2)[0, 1:]
+    result = make(model, tokenizer, strategy="straight_line").explain(TEXTS[0], target=1, baseline="mask", n_steps=20)
+    assert result.token_scores == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+# Square batches, in which rows and columns are easily taken for each other.
+@pytest.mark.parametrize("n_steps", [4, 7])
+def test_turned_ids_of_a_square_batch(n_steps, tokenizer):
+    explainer = make(build_xlnet(tokenizer), tokenizer, strategy="straight_line")
+    text = "a gorgeous, witty movie"
+    whole, parts = (
+        explainer.explain(text, target=1, baseline="mask", n_steps=n_steps, internal_batch_size=size)
+        for size in (64, 3)
+    )
+    assert whole.token_scores == pytest.approx(parts.token_scores, abs=1e-5)
+
+
+def test_other_ids_are_refused(tokenizer):
+    model = build("Bert", tokenizer)
+    model.get_input_embeddings().register_forward_pre_hook(lambda module, given: (given[0] // 2,))
+    with pytest.raises(ModelError, match="with the ids of the text, got a call with other ids from BertFor"):
+        make(model, tokenizer, strategy="straight_line").explain("a witty movie")
+
+
+def test_a_table_that_is_not_called_is_refused(tokenizer):
+    model, (encoder, decoder) = build_any("BART", tokenizer)
+    for table in (encoder, decoder):
+        table.weight = nn.Parameter(table.weight.detach().clone())
+    with pytest.raises(ModelError, match="got no call from BartFor.*LayerDiscretizedIntegratedGradients"):
+        make(model, tokenizer).explain("a witty movie")
 
 
 def test_a_token_without_a_row_is_named():
