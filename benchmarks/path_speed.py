@@ -22,7 +22,7 @@ import torch
 import transformers
 from captum.attr import LayerIntegratedGradients
 
-from benchmarks._measuring import clock, environment, peak_gb, write
+from benchmarks._measuring import alone, clock, environment, peak_gb, write
 from captum_dig import LayerDiscretizedIntegratedGradients, MonotonicPath, Vocabulary
 from captum_dig.tables import TableFolder
 
@@ -33,8 +33,7 @@ DEMO = Path(__file__).parents[1] / "captum_dig" / "demo"
 def main() -> None:
     """Measure, print, and write JSON."""
     arguments = parse()
-    model: Any = transformers.AutoModelForSequenceClassification.from_pretrained(arguments.model, dtype=torch.float32)
-    model.eval()
+    model = load(arguments.model)
     vocabulary = Vocabulary.from_layer(model.get_input_embeddings())
     ids = sentence(len(vocabulary), 5 if arguments.tiny else 20)
     report: dict[str, Any] = {
@@ -51,7 +50,7 @@ def main() -> None:
     for strategy in ("greedy", "maxcount"):
         report[strategy] = knots(vocabulary, ids, strategy, arguments.tiny)
         if not arguments.tiny:
-            report[strategy] |= whole_table(vocabulary, strategy)
+            report[strategy] |= alone(whole_table, arguments.model, strategy)
         print(strategy, report[strategy])
     print("gradients", report["gradients"])
     write(report, arguments.out)
@@ -64,6 +63,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument("--tiny", action="store_true", help="five tokens, few anchors, no whole table")
     return parser.parse_args()
+
+
+def load(folder: Path) -> Any:
+    """The model in a folder."""
+    model: Any = transformers.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
+    return model.eval()
 
 
 def sentence(n_rows: int, n_tokens: int) -> torch.Tensor:
@@ -115,8 +120,9 @@ def loop_knots(rows: Array, word: int, baseline: int, n_anchors: int, n_neighbor
     return np.stack([*points, goal])[::-1]
 
 
-def whole_table(vocabulary: Vocabulary, strategy: str) -> dict[str, float]:
-    """Time, file and memory of ranking every row, nearest neighbours included."""
+def whole_table(model: Path, strategy: str) -> dict[str, float]:
+    """Time, file and memory of ranking every row, nearest neighbours included, in a process that does nothing else."""
+    vocabulary = Vocabulary.from_layer(load(model).get_input_embeddings())
     with tempfile.TemporaryDirectory() as folder:
         table = MonotonicPath(vocabulary, strategy, folder=TableFolder(folder)).table(vocabulary.rows[0])
         seconds = clock(lambda: list(table.rank_all()))

@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# Workers share two cores: more threads in each only wait for each other. NumPy reads this when it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 import torch
