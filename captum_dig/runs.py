@@ -4,6 +4,7 @@ Takes encoded texts, gives a `TextAttribution` for each: embeds them, attributes
 dimensions of a token and the tokens of a word add. `captum_dig.text` decides which model, path and baseline.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -17,7 +18,7 @@ from captum_dig.encoding import Encoding, TextEncoder
 from captum_dig.errors import ModelError, at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator
 from captum_dig.quadrature import Spacing
-from captum_dig.results import TextAttribution
+from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.settings import ExplanationSettings
 
 
@@ -108,7 +109,7 @@ class Run:
         scores = attributions.sum(dim=-1).tolist()
         anchors = self._anchor_words(encodings)
         probabilities = classifier.probabilities(at_input.float()).tolist()
-        return [
+        results = [
             TextAttribution(
                 text=encoding.text,
                 tokens=encoding.tokens,
@@ -130,6 +131,21 @@ class Run:
             )
             for i, encoding in enumerate(encodings)
         ]
+        if any(result.delta_percent > LARGE_DELTA_PERCENT for result in results):
+            self._warn_of_zeros(ids)
+        return results
+
+    def _warn_of_zeros(self, ids: Tensor) -> None:
+        """Say so if a large delta comes from a baseline that no number of steps copes with."""
+        # Llama's, Qwen's, Gemma's and others: each has a class of its own.
+        divides = any(type(module).__name__.endswith("RMSNorm") for module in self.classifier.model.modules())
+        if divides and not bool(self.classifier.embed(ids.new_tensor([[self.baseline_id]])).any()):
+            warnings.warn(
+                f"baseline {self.settings.baseline!r} is an embedding of zeros, where a model that divides by its "
+                "length (RMSNorm) jumps, so that more steps need not make a large delta smaller; "
+                "try another, such as baseline='mask' or a common word",
+                stacklevel=2,
+            )
 
     def _attribute(
         self,

@@ -517,3 +517,13 @@ def test_other_problems(tokenizer, kind):
         with torch.no_grad():
             expected = model(**tokenizer("a witty movie", return_tensors="pt")).logits.sigmoid()[0]
         assert result.probabilities == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_a_baseline_of_zeros_is_named_where_it_does_harm(tokenizer):
+    name, changes, _ = FAMILIES["Llama"]
+    explainer = make(build(name, tokenizer, **changes), tokenizer)
+    with pytest.warns(UserWarning, match=r"baseline '\[PAD\]' is an embedding of zeros.*try another"):
+        explainer.explain(TEXTS[2], n_steps=50)
+    # Neither a good baseline nor a harmless row of zeros, as BERT's, is spoken of: warnings are errors here.
+    explainer.explain(TEXTS[2], baseline="mask", n_steps=50)
+    make(build("Bert", tokenizer), tokenizer).explain(TEXTS[2], n_steps=50)
