@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from captum_dig.candidates import word_candidates
     from captum_dig.convergence import ConvergenceReport, convergence_report
     from captum_dig.errors import CaptumDigError, ModelError, PathError, VocabularyError
-    from captum_dig.metrics import word_approximation_error
+    from captum_dig.metrics import (
+        TokenBatch,
+        comprehensiveness,
+        log_odds,
+        sufficiency,
+        word_approximation_error,
+    )
     from captum_dig.neuron import NeuronDiscretizedIntegratedGradients
     from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, upsample
     from captum_dig.results import TextAttribution
@@ -45,9 +51,13 @@ _HOMES = {
     "StraightLine": "paths",
     "TextAttribution": "results",
     "TextExplainer": "text",
+    "TokenBatch": "metrics",
     "Vocabulary": "vocabulary",
     "VocabularyError": "errors",
+    "comprehensiveness": "metrics",
     "convergence_report": "convergence",
+    "log_odds": "metrics",
+    "sufficiency": "metrics",
     "upsample": "paths",
     "word_approximation_error": "metrics",
     "word_candidates": "candidates",
@@ -73,9 +83,13 @@ __all__ = [
     "StraightLine",
     "TextAttribution",
     "TextExplainer",
+    "TokenBatch",
     "Vocabulary",
     "VocabularyError",
+    "comprehensiveness",
     "convergence_report",
+    "log_odds",
+    "sufficiency",
     "upsample",
     "word_approximation_error",
     "word_candidates",

@@ -1,7 +1,6 @@
-"""Numbers that say how good an explanation is.
+"""How far the points of a path are from real words.
 
-Takes what earlier stages made, gives one number for each sentence, so that averages can carry intervals.
-`captum_dig.convergence` says how exactly attributions were computed; this module says what they are worth.
+Takes a path and a `Vocabulary`, gives a mean distance for each sentence.
 """
 
 import torch
