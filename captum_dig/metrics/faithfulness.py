@@ -225,15 +225,14 @@ def _measure(
             f"attributions must have the shape of the ids, {tuple(batch.input_ids.shape)}, "
             f"got {tuple(attributions.shape)}; sum over the embedding dimension first"
         )
-    if removal == "mask" and batch.mask_id is None:
-        raise ValueError("removal must be possible, got 'mask' for a batch without a mask_id")
+    check_removal(removal, batch)
     fractions = [top_fraction] if isinstance(top_fraction, int | float) else list(top_fraction)
     if not fractions or not all(0 < fraction <= 1 for fraction in fractions):
         raise ValueError(f"top_fraction must be in (0, 1], got {top_fraction}")
     present = batch.attention_mask.bool()
     removable = batch.removable if protocol == "default" else present
     available = removable.sum(dim=1)
-    logits = _logits(forward_func, batch.input_ids, batch.attention_mask, batch_size)
+    logits = logits_of(forward_func, batch.input_ids, batch.attention_mask, batch_size)
     classes = logits.argmax(dim=1) if target is None else target.to(logits.device)
     whole = logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
     results = []
@@ -242,8 +241,8 @@ def _measure(
         share = fraction * available.double()
         count = (share + 1e-9).floor() if protocol == "paper" else share.round().clamp(min=1)
         top = _top(attributions, removable, count.long().minimum(available))
-        ids, mask = _remove(batch, removable & ~top if keep else top, removal)
-        without = _logits(forward_func, ids, mask, batch_size).log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
+        ids, mask = remove(batch, removable & ~top if keep else top, removal)
+        without = logits_of(forward_func, ids, mask, batch_size).log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
         changed = compare(whole, without)
         nothing = 0.0 if protocol == "paper" else torch.nan
         results.append(torch.where((count > 0) & (available > 0), changed, nothing).float())
@@ -257,8 +256,17 @@ def _top(attributions: Tensor, removable: Tensor, count: Tensor) -> Tensor:
     return (rank < count[:, None]) & removable
 
 
-def _remove(batch: TokenBatch, chosen: Tensor, removal: Removal) -> tuple[Tensor, Tensor]:
-    """Ids and attention mask without the chosen tokens."""
+def remove(batch: TokenBatch, chosen: Tensor, removal: Removal) -> tuple[Tensor, Tensor]:
+    """Take tokens away.
+
+    Args:
+        batch: The sentences.
+        chosen: The tokens, a boolean mask of shape (B, T).
+        removal: How, as in `log_odds`.
+
+    Returns:
+        Ids and attention mask, shape (B, T) each.
+    """
     ids, mask = batch.input_ids, batch.attention_mask
     if removal == "attention":
         return ids, mask.masked_fill(chosen, 0)
@@ -270,7 +278,9 @@ def _remove(batch: TokenBatch, chosen: Tensor, removal: Removal) -> tuple[Tensor
     return ids.gather(1, order).masked_fill(~kept, batch.pad_id), kept.to(mask.dtype)
 
 
-def _logits(forward_func: ForwardFunction, ids: Tensor, mask: Tensor, batch_size: int) -> Tensor:
+def logits_of(forward_func: ForwardFunction, ids: Tensor, mask: Tensor, batch_size: int) -> Tensor:
+    """Run the model on some sentences at a time, without gradients: logits of shape (B, C), float32."""
+
     def parts() -> Iterator[Tensor]:
         for some_ids, some_mask in zip(ids.split(batch_size), mask.split(batch_size), strict=True):
             yield forward_func(some_ids, some_mask).float()
@@ -279,10 +289,16 @@ def _logits(forward_func: ForwardFunction, ids: Tensor, mask: Tensor, batch_size
         return torch.cat(list(parts()))
 
 
+def check_removal(removal: Removal, batch: TokenBatch) -> None:
+    """Raise ValueError if there is no such removal, or the batch lacks what it needs."""
+    if removal not in get_args(Removal):
+        raise ValueError(f"removal must be one of {', '.join(map(repr, get_args(Removal)))}, got {removal!r}")
+    if removal == "mask" and batch.mask_id is None:
+        raise ValueError("removal must be possible, got 'mask' for a batch without a mask_id")
+
+
 def _check_protocol(protocol: Protocol, removal: Removal, papers: Removal) -> None:
     if protocol not in get_args(Protocol):
         raise ValueError(f"protocol must be one of {', '.join(map(repr, get_args(Protocol)))}, got {protocol!r}")
-    if removal not in get_args(Removal):
-        raise ValueError(f"removal must be one of {', '.join(map(repr, get_args(Removal)))}, got {removal!r}")
     if protocol == "paper" and removal != papers:
         raise ValueError(f"removal must be {papers!r} in the paper's protocol, got {removal!r}")
