@@ -19,7 +19,7 @@ from captum_dig.monotone import is_monotone_path, monotonize
 from captum_dig.tables import RankedTable, TableFolder
 from captum_dig.vocabulary import Vocabulary
 
-# Ranked tables kept, one per baseline vector; a table of a 256,000-word vocabulary takes 33 MB.
+# Ranked tables kept, one per baseline vector; a table of a 256,000-word vocabulary takes 65 MB.
 _TABLES = 8
 
 
