@@ -11,6 +11,7 @@ different, which is the worst case for the path.
 """
 
 import argparse
+import functools
 import statistics
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def times(folder: str | None, device: str, n_tokens: int, n_steps: int, turns: i
     seconds: dict[str, list[float]] = {name: [] for name in methods}
     for _ in range(turns):
         for name, method in methods.items():
-            seconds[name].append(clock(lambda m=method: attribute(m, ids, n_steps)))  # type: ignore[misc]
+            seconds[name].append(clock(functools.partial(attribute, method, ids, n_steps)))
     medians = {name: statistics.median(values[1:]) for name, values in seconds.items()}
     # Turns one by one, because a machine's speed drifts.
     ratios = [ours / captums for ours, captums in zip(seconds["captum_dig"], seconds["captum"], strict=True)]

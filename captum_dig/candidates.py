@@ -15,7 +15,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["readable_rows", "word_candidates"]
+__all__ = ["candidate_mask", "readable_rows", "word_candidates"]
 
 # A script is native if at least this share of all words is written in it. Lone characters give no
 # evidence: most vocabularies list an alphabet they never write in. Measured shares of words of two
@@ -154,6 +154,29 @@ def _require_decoder(tokenizer: PreTrainedTokenizerBase) -> None:
             f"tokenizer must decode what it encodes, got a backend that turns 'a b' into "
             f'{pieces!r} and has no decoder; set backend_tokenizer.decoder or pass candidates="all"'
         )
+
+
+def candidate_mask(
+    candidates: Literal["words", "all"] | torch.Tensor, tokenizer: PreTrainedTokenizerBase, n_rows: int
+) -> torch.Tensor | None:
+    """Turn a choice of candidates into a mask.
+
+    Args:
+        candidates: ``"words"``, ``"all"``, or a mask.
+        tokenizer: The tokenizer.
+        n_rows: The number of rows.
+
+    Returns:
+        The rows that may be anchors, shape (V,); None for all.
+
+    Raises:
+        ValueError: If the choice is none of these.
+    """
+    if isinstance(candidates, torch.Tensor):
+        return candidates
+    if candidates not in ("words", "all"):
+        raise ValueError(f"candidates must be 'words', 'all' or a boolean mask, got {candidates!r}")
+    return word_candidates(tokenizer, n_rows) if candidates == "words" else None
 
 
 def _halves(pair: str) -> tuple[str, bool]:

@@ -215,6 +215,8 @@ def _place(embeddings: Tensor, ids: Tensor, called: Tensor, rows: Tensor) -> Ten
     """Put the embeddings of ids, shape (B, T, D), where a model asks for those ids; None if it asks for others."""
     if called.dim() != 2:
         return None
+    if torch.equal(called, ids):
+        return embeddings
     if torch.equal(called[:, : ids.shape[1]], ids):
         # Longformer appends padding.
         return torch.cat([embeddings, rows[:, ids.shape[1] :]], dim=1)

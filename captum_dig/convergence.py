@@ -25,7 +25,7 @@ from captum_dig._captum import (
     tensorize_baseline,
 )
 from captum_dig.attribution import DiscretizedIntegratedGradients
-from captum_dig.layers import same
+from captum_dig.layers import recorded, same
 
 Method = IntegratedGradients | DiscretizedIntegratedGradients | LayerIntegratedGradients
 Tensors = tuple[Tensor, ...]
@@ -155,8 +155,8 @@ def convergence_report(
     delta: Tensor = method.attribute(
         inputs, baselines, target, additional_forward_args, n_steps, return_convergence_delta=True, **arguments
     )[1]
-    ends = _Ends(attribution_method, inputs, baselines, target, additional_forward_args)
     with torch.no_grad():
+        ends = _Ends(attribution_method, inputs, baselines, target, additional_forward_args)
         at_input, at_baseline, start, end = ends.outputs()
         mismatch = (end - start) - (at_input - at_baseline)
         # Where the two agree but for rounding, they agree.
@@ -197,20 +197,25 @@ class _Ends:
         self._target = target
         self._extra = format_additional_forward_args(additional)
 
+        # What each layer answers each time that it is called, and the output that comes of it.
+        self._input_calls, self._at_input = self._watched(self._inputs)
+        calls, self._at_baseline = self._watched(self._baselines)
+        # Of several calls the last, which Captum takes.
+        self._starts = [outputs[-1] for outputs in calls]
+
     def outputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The output at inputs and baselines, and where paths begin and end, shape (B,) each."""
-        ends, starts = self._layer_outputs(self._inputs), self._layer_outputs(self._baselines)
-        at_input, at_baseline = self._run(self._inputs), self._run(self._baselines)
         if not self._layers:
-            return at_input, at_baseline, at_baseline, at_input
-        return at_input, at_baseline, self._run(self._inputs, starts), self._run(self._inputs, ends)
+            return self._at_input, self._at_baseline, self._at_baseline, self._at_input
+        ends = [outputs[-1] for outputs in self._input_calls]
+        start, end = self._run(self._inputs, self._starts), self._run(self._inputs, ends)
+        return self._at_input, self._at_baseline, start, end
 
     def source(self) -> tuple[str, str]:
         """Name what makes the ends differ, and what to change."""
-        if not torch.equal(self._run(self._inputs), self._run(self._inputs)):
+        if not torch.equal(self._run(self._inputs), self._at_input):
             return "the model answers differently each time", "call model.eval()"
-        called = [(layer, outputs) for layer, outputs in self._calls(self._inputs) if len(outputs) > 1]
-        for layer, outputs in called:
+        for layer, outputs in zip(self._layers, self._input_calls, strict=True):
             if not all(same(outputs[0], other, _ROUNDING) for other in outputs[1:]):
                 return (
                     f"{type(layer).__name__} is called {len(outputs)} times with different arguments, "
@@ -223,11 +228,11 @@ class _Ends:
         """Which of several inputs changes from baseline to input, but not along the path."""
         if len(self._inputs) < 2:
             return None
-        starts = self._layer_outputs(self._baselines)
-        wanted = self._run(self._baselines)
         for i, baseline in enumerate(self._baselines):
             mixed = (*self._inputs[:i], baseline, *self._inputs[i + 1 :])
-            if not torch.equal(baseline, self._inputs[i]) and same(self._run(mixed, starts), wanted, _ROUNDING):
+            if not torch.equal(baseline, self._inputs[i]) and same(
+                self._run(mixed, self._starts), self._at_baseline, _ROUNDING
+            ):
                 return (
                     f"inputs[{i}] is another at the baseline, and stays that of the input along the path",
                     "pass it in additional_forward_args, the same for both",
@@ -236,7 +241,6 @@ class _Ends:
 
     def _module(self) -> tuple[str, str]:
         """The first module that computes something else at the baselines than where the paths begin."""
-        starts = self._layer_outputs(self._baselines)
         inside = {id(module) for layer in self._layers for module in layer.modules()}
         seen: list[tuple[nn.Module, Any]] = []
         with _watching(lambda module, output: seen.append((module, output))):
@@ -254,7 +258,7 @@ class _Ends:
                 changed.append(module)
 
         with _watching(compare):
-            self._run(self._inputs, starts)
+            self._run(self._inputs, self._starts)
         root = seen[-1][0] if seen else None
         # The outermost module differs last, where nothing inside it did.
         if not changed or changed[0] is root:
@@ -286,19 +290,11 @@ class _Ends:
         summed: Tensor = output.reshape(len(output), -1).sum(dim=1)
         return summed
 
-    def _layer_outputs(self, inputs: Tensors) -> list[Any]:
-        """What each layer answers; of several calls the last, which Captum takes."""
-        return [outputs[-1] for _, outputs in self._calls(inputs)]
-
-    def _calls(self, inputs: Tensors) -> list[tuple[nn.Module, list[Any]]]:
-        """Each layer, and what it answers each time that it is called."""
-        calls: list[tuple[nn.Module, list[Any]]] = [(layer, []) for layer in self._layers]
-        with ExitStack() as hooks:
-            for layer, outputs in calls:
-                hook = layer.register_forward_hook(lambda _module, _input, output, kept=outputs: kept.append(output))
-                hooks.callback(hook.remove)
-            run_forward(self._forward, inputs, self._target, self._extra)
-        return calls
+    def _watched(self, inputs: Tensors) -> tuple[list[list[Any]], Tensor]:
+        """What each layer answers each time that it is called, and the output."""
+        with recorded(self._layers) as runs:
+            output = self._run(inputs)
+        return [[answer for _, answer in calls] for calls in runs], output
 
 
 @contextmanager

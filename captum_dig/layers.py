@@ -4,9 +4,8 @@ Takes a forward function and the layers to attribute to, gives a forward functio
 attributed to. `captum_dig.attribution` hands that to Captum, which puts the same rows into every run of a layer.
 """
 
-import functools
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -42,31 +41,50 @@ def watch_layers(
     def run(*arguments: Any) -> Any:
         if not next(watched, False):
             return forward_func(*arguments)
-        seen: list[list[Any]] = [[] for _ in layers]
-
-        def record(number: int, module: nn.Module, inputs: Any, output: Any) -> None:
-            seen[number].append(inputs if to_input else output)
-            if any(_turned(ids, arguments[0]) for ids in inputs):
+        with recorded(layers) as runs:
+            result = forward_func(*arguments)
+        for one, calls in zip(layers, runs, strict=True):
+            if any(_turned(ids, arguments[0]) for inputs, _ in calls for ids in inputs):
                 raise ModelError(
                     "a layer must keep examples in the first place, "
-                    f"got ids turned round by the model in front of {type(module).__name__}; "
+                    f"got ids turned round by the model in front of {type(one).__name__}; "
                     "pass embeddings (inputs_embeds) to DiscretizedIntegratedGradients instead"
                 )
-
-        with ExitStack() as hooks:
-            for number, one in enumerate(layers):
-                hooks.callback(one.register_forward_hook(functools.partial(record, number)).remove)
-            result = forward_func(*arguments)
-        for one, runs in zip(layers, seen, strict=True):
-            if not runs or not all(same(runs[0], other) for other in runs[1:]):
+            seen = [inputs if to_input else output for inputs, output in calls]
+            if not seen or not all(same(seen[0], other) for other in seen[1:]):
                 raise ModelError(
                     "a layer must run once in forward_func, or always to the same effect, "
-                    f"got {len(runs)} runs of {type(one).__name__}; an encoder-decoder often has a table in the "
+                    f"got {len(seen)} runs of {type(one).__name__}; an encoder-decoder often has a table in the "
                     "encoder and one in the decoder: pass both as a list"
                 )
         return result
 
     return run
+
+
+@contextmanager
+def recorded(layers: Sequence[nn.Module]) -> Iterator[list[list[tuple[Any, Any]]]]:
+    """Write down what each layer is given and answers while the model runs.
+
+    Args:
+        layers: The layers.
+
+    Yields:
+        A list for each layer, which grows by a pair of inputs and output with each of its runs.
+
+    Example:
+        >>> layer = nn.Identity()
+        >>> with recorded([layer]) as runs:
+        ...     _ = layer(torch.ones(1))
+        >>> runs
+        [[((tensor([1.]),), tensor([1.]))]]
+    """
+    runs: list[list[tuple[Any, Any]]] = [[] for _ in layers]
+    with ExitStack() as hooks:
+        for layer, kept in zip(layers, runs, strict=True):
+            hook = layer.register_forward_hook(lambda _layer, given, output, kept=kept: kept.append((given, output)))
+            hooks.callback(hook.remove)
+        yield runs
 
 
 def _turned(ids: Any, given: Any) -> bool:

@@ -5,10 +5,12 @@ they broadcast over any leading dimensions. `captum_dig.anchors` uses them to pr
 build knots.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
-# Elements of the knots that are compared at once.
+# Elements of the knots that are looked at together.
 _BLOCK = 2**22
 
 
@@ -85,8 +87,21 @@ def is_monotone_path(knots: Tensor) -> bool:
     """
     rising = knots[-1] >= knots[0]
     # A coordinate that only rises from start to end stays between them, and is constant where they agree.
-    group = max(1, _BLOCK // max(1, rising.numel()))
-    return all(
-        bool(torch.where(rising, left <= right, left >= right).all())
-        for left, right in zip(knots[:-1].split(group), knots[1:].split(group), strict=True)
-    )
+    return all(bool(torch.where(rising, left <= right, left >= right).all()) for left, right in pieces(knots))
+
+
+def pieces(knots: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Go along a path, several pieces at a time: few operations, and temporaries of a bounded size.
+
+    Args:
+        knots: A path, shape (P, ...).
+
+    Yields:
+        Where some pieces begin and where they end, shape (n, ...) each.
+
+    Example:
+        >>> [(left.tolist(), right.tolist()) for left, right in pieces(torch.tensor([0.0, 1.0, 3.0]))]
+        [([0.0, 1.0], [1.0, 3.0])]
+    """
+    group = max(1, _BLOCK // max(1, knots[0].numel()))
+    yield from zip(knots[:-1].split(group), knots[1:].split(group), strict=True)

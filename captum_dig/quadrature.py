@@ -21,10 +21,9 @@ import torch
 from torch import Tensor
 
 from captum_dig.errors import at_least_one
+from captum_dig.monotone import pieces
 
 Array = npt.NDArray[np.float64]
-# Elements of the knots whose steps are measured at once.
-_BLOCK = 2**22
 Spacing = Literal["arc", "knots"]
 
 
@@ -340,10 +339,8 @@ def _shares(knots: tuple[Tensor, ...]) -> Array:
 def _squared_steps(path: Tensor) -> Tensor:
     """The squared lengths of the pieces, shape (S, B), float32 or wider."""
     rows = path.reshape(*path.shape[:2], -1, path.shape[-1] if path.dim() > 3 else 1)
-    group = max(1, _BLOCK // max(1, rows[0].numel()))
     squares = [
-        (right.to(_precise(path)) - left.to(_precise(path))).square_().sum(dim=-1)
-        for left, right in zip(rows[:-1].split(group), rows[1:].split(group), strict=True)
+        (right.to(_precise(path)) - left.to(_precise(path))).square_().sum(dim=-1) for left, right in pieces(rows)
     ]
     # Added up in order, so that padding behind a text changes not even the rounding.
     return torch.cat(squares).cumsum(dim=-1)[..., -1]

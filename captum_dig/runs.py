@@ -102,9 +102,12 @@ class Run:
                 )
             predicted = at_input.argmax(dim=1).tolist()
             target = [p if t is None else t for t, p in zip(targets, predicted, strict=True)]
-            values = [at.gather(1, ids.new_tensor(target)[:, None])[:, 0].float() for at in (at_input, at_baseline)]
+            classes = ids.new_tensor(target)
+            input_values, baseline_values = (
+                at.gather(1, classes[:, None])[:, 0].float() for at in (at_input, at_baseline)
+            )
             attributions, n_steps = self._attribute(
-                forward, ends, starts, ids.new_tensor(target), columns, values[0] - values[1]
+                forward, ends, starts, classes, columns, input_values - baseline_values
             )
         scores = attributions.sum(dim=-1).tolist()
         anchors = self._anchor_words(encodings)
@@ -122,8 +125,8 @@ class Run:
                 labels=classifier.labels,
                 probabilities=tuple(probabilities[i]),
                 target=target[i],
-                input_value=float(at_input[i, target[i]]),
-                baseline_value=float(at_baseline[i, target[i]]),
+                input_value=float(input_values[i]),
+                baseline_value=float(baseline_values[i]),
                 anchors=anchors[i],
                 settings=replace(settings, n_steps=n_steps[i]),
                 truncated=encoding.truncated,

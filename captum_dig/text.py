@@ -17,7 +17,7 @@ from torch import Tensor
 
 from captum_dig import __version__
 from captum_dig.anchors import STRATEGIES, AnchorSearch
-from captum_dig.candidates import word_candidates
+from captum_dig.candidates import candidate_mask
 from captum_dig.classifier import Classifier, load_pretrained
 from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
 from captum_dig.errors import ModelError, at_least_one
@@ -93,7 +93,7 @@ class TextExplainer:
         self._classifier = Classifier(model, name)
         self._encoder = TextEncoder(tokenizer, self._classifier.max_tokens(tokenizer))
         self._vocabulary = Vocabulary.from_layer(self._classifier.layer)
-        self._candidates = _mask(candidates, tokenizer, len(self._vocabulary))
+        self._candidates = candidate_mask(candidates, tokenizer, len(self._vocabulary))
         self._candidates_name = candidates if isinstance(candidates, str) else "custom"
         self._n_anchors, self._n_neighbors, self._seed = n_anchors, n_neighbors, seed
         self._folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
@@ -397,14 +397,3 @@ def _number_of_steps(n_steps: int | str) -> int:
     if isinstance(n_steps, str):
         raise ValueError(f"n_steps must be 'auto' or an integer of at least 1, got {n_steps!r}")
     return at_least_one("n_steps", n_steps)
-
-
-def _mask(
-    candidates: Literal["words", "all"] | Tensor, tokenizer: "PreTrainedTokenizerBase", n_rows: int
-) -> Tensor | None:
-    """The rows that may be anchors; None for all."""
-    if isinstance(candidates, Tensor):
-        return candidates
-    if candidates not in ("words", "all"):
-        raise ValueError(f"candidates must be 'words', 'all' or a boolean mask, got {candidates!r}")
-    return word_candidates(tokenizer, n_rows) if candidates == "words" else None

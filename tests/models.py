@@ -99,6 +99,16 @@ PIECES = [
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SYMBOLS = [",", ".", "!", "?", "'", "-", "<", ">", "/", "(", ")", "&", "[", "]"]
 
+# What most configurations of Transformers ask for, small, and weights large enough that words matter.
+TINY = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 40,
+    "initializer_range": 0.4,
+}
+
 
 def tiny_tokenizer(max_length: int = 32) -> PreTrainedTokenizerFast:
     """WordPiece over a few words, with special tokens and unused rows, as BERT's."""

@@ -16,18 +16,9 @@ from captum_dig import (
     TextExplainer,
     Vocabulary,
 )
-from tests.models import tiny_tokenizer
+from tests.models import TINY, tiny_tokenizer
 
 TEXTS = ["a witty movie", "dull", "the acting was not so bad but the story is awful and slow", "no!", "hello world"]
-TINY = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 40,
-    "initializer_range": 0.4,
-    "num_labels": 2,
-}
 
 
 def build(name, tokenizer, head="ForSequenceClassification", **changes):
@@ -39,7 +30,7 @@ def build(name, tokenizer, head="ForSequenceClassification", **changes):
         "eos_token_id": tokenizer.sep_token_id,
     }
     model = getattr(transformers, f"{name}{head}")
-    return model(model.config_class(**{**TINY, **names, **changes})).eval()
+    return model(model.config_class(**{**TINY, "num_labels": 2, **names, **changes})).eval()
 
 
 def make(model, tokenizer, **options):

@@ -136,7 +136,10 @@ def test_baselines_and_further_arguments_are_captums(reader, multiply):
 
 def test_a_layer_of_several_tensors_needs_a_function():
     layer = Squares()
-    model = lambda x: sum(layer(torch.tanh(x)))  # noqa: E731
+
+    def model(x):
+        return sum(layer(torch.tanh(x)))
+
     x = torch.randn(3, 4)
     agree(*both(model, layer), inputs=x, neuron_selector=lambda output: output[0][:, 0] * output[1][:, 1])
     ours, captums = both(model, layer)

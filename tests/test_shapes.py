@@ -15,17 +15,10 @@ from captum_dig import (
     Vocabulary,
     VocabularyError,
 )
+from tests.models import TINY
 from tests.test_paths import ROWS
 
 MONOTONIC = MonotonicPath(Vocabulary(ROWS), n_anchors=5, n_neighbors=12)
-TINY = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 40,
-    "initializer_range": 0.4,
-}
 several_layers = pytest.mark.filterwarnings("ignore:Multiple layers provided")
 
 

@@ -229,12 +229,11 @@ def _measure(
     fractions = [top_fraction] if isinstance(top_fraction, int | float) else list(top_fraction)
     if not fractions or not all(0 < fraction <= 1 for fraction in fractions):
         raise ValueError(f"top_fraction must be in (0, 1], got {top_fraction}")
-    present = batch.attention_mask.bool()
-    removable = batch.removable if protocol == "default" else present
+    removable = batch.removable if protocol == "default" else batch.attention_mask.bool()
     available = removable.sum(dim=1)
     logits = logits_of(forward_func, batch.input_ids, batch.attention_mask, batch_size)
     classes = logits.argmax(dim=1) if target is None else target.to(logits.device)
-    whole = logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
+    whole = _log_probabilities(logits, classes)
     results = []
     for fraction in fractions:
         # In double precision 0.2 * 5 is 1; in single it may fall short, and be rounded down to 0.
@@ -242,11 +241,16 @@ def _measure(
         count = (share + 1e-9).floor() if protocol == "paper" else share.round().clamp(min=1)
         top = _top(attributions, removable, count.long().minimum(available))
         ids, mask = remove(batch, removable & ~top if keep else top, removal)
-        without = logits_of(forward_func, ids, mask, batch_size).log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
+        without = _log_probabilities(logits_of(forward_func, ids, mask, batch_size), classes)
         changed = compare(whole, without)
         nothing = 0.0 if protocol == "paper" else torch.nan
         results.append(torch.where((count > 0) & (available > 0), changed, nothing).float())
     return torch.stack(results).mean(dim=0)
+
+
+def _log_probabilities(logits: Tensor, classes: Tensor) -> Tensor:
+    """The log-probability of one class of each sentence, shape (B,)."""
+    return logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
 
 
 def _top(attributions: Tensor, removable: Tensor, count: Tensor) -> Tensor:
