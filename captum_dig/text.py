@@ -61,6 +61,12 @@ class TextExplainer:
             environment variable CAPTUM_DIG_CACHE names, or else the platform's folder for caches; a folder; or False
             for nowhere.
 
+    Attributes:
+        classifier: The model as a function of embeddings.
+        encoder: The tokenizer with the model's limits.
+        vocabulary: The rows of the model's embedding layer.
+        candidates_name: ``"words"``, ``"all"`` or ``"custom"``.
+
     Raises:
         ModelError: If model or tokenizer cannot be explained.
         VocabularyError: If the embeddings hold NaN or infinity.
@@ -90,19 +96,19 @@ class TextExplainer:
         name: str | None = None,
         cache: bool | str | Path = True,
     ) -> None:
-        self._classifier = Classifier(model, name)
-        self._encoder = TextEncoder(tokenizer, self._classifier.max_tokens(tokenizer))
-        self._vocabulary = Vocabulary.from_layer(self._classifier.layer)
-        self._candidates = candidate_mask(candidates, tokenizer, len(self._vocabulary))
-        self._candidates_name = candidates if isinstance(candidates, str) else "custom"
+        self.classifier = Classifier(model, name)
+        self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
+        self.vocabulary = Vocabulary.from_layer(self.classifier.layer)
+        self._candidates = candidate_mask(candidates, tokenizer, len(self.vocabulary))
+        self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         self._n_anchors, self._n_neighbors, self._seed = n_anchors, n_neighbors, seed
         self._folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
-        self._paths: dict[Strategy, PathGenerator] = {}
+        self._paths: dict[tuple[Strategy, int | None], PathGenerator] = {}
         self._lock = threading.Lock()
         # Made now, so that wrong arguments are found now.
-        self._path(strategy)
+        self.path(strategy)
 
     @classmethod
     def from_pretrained(
@@ -271,15 +277,15 @@ class TextExplainer:
         texts = as_texts(texts)
         targets = self._targets(target, len(texts))
         strategy = self._strategy if strategy is None else strategy
-        path = self._path(strategy)
-        baseline_id = self._encoder.token_id("baseline", baseline, len(self._vocabulary))
+        path = self.path(strategy)
+        baseline_id = self.encoder.token_id("baseline", baseline, len(self.vocabulary))
         settings = ExplanationSettings(
-            model=self._classifier.name,
+            model=self.classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
-            candidates=self._candidates_name,
+            candidates=self.candidates_name,
             n_anchors=path.n_anchors if isinstance(path, MonotonicPath) else 0,
             n_neighbors=path.n_neighbors if isinstance(path, MonotonicPath) else 0,
-            baseline=self._encoder.show(baseline_id),
+            baseline=self.encoder.show(baseline_id),
             n_steps=first_steps,
             method=method,
             spacing=self._spacing,
@@ -288,10 +294,10 @@ class TextExplainer:
             seed=getattr(path.strategy, "seed", None) if isinstance(path, MonotonicPath) else None,
         )
         # A model without a padding token reads one row at a time.
-        if not self._classifier.pads:
+        if not self.classifier.pads:
             internal_batch_size = 1
         batches = self._batches(texts, targets, batch_size if len(texts) > 1 and self._pads else 1, overflow)
-        run = Run(self._classifier, self._encoder, path, baseline_id, settings, internal_batch_size, doubling)
+        run = Run(self.classifier, self.encoder, path, baseline_id, settings, internal_batch_size, doubling)
         return self._results(batches, run)
 
     def table(self, baseline: str | int = "pad", *, strategy: Strategy | None = None) -> RankedTable:
@@ -308,10 +314,10 @@ class TextExplainer:
             ValueError: If an argument is unknown, or the path is no `MonotonicPath`.
         """
         strategy = self._strategy if strategy is None else strategy
-        path = self._path(strategy)
+        path = self.path(strategy)
         if not isinstance(path, MonotonicPath):
             raise ValueError(f"strategy must be an anchor search, got {strategy!r}")
-        return path.table(self._vocabulary.rows[self._encoder.token_id("baseline", baseline, len(self._vocabulary))])
+        return path.table(self.vocabulary.rows[self.encoder.token_id("baseline", baseline, len(self.vocabulary))])
 
     def _results(
         self, batches: Iterable[tuple[list[Encoding], list[int | None]]], run: Run
@@ -331,7 +337,7 @@ class TextExplainer:
         for number, (text, target) in enumerate(zip(texts, targets, strict=True)):
             name = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
             try:
-                windows = self._encoder.encode(text, overflow, name)
+                windows = self.encoder.encode(text, overflow, name)
                 for encoding in windows:
                     self._check_ids(encoding, name)
             except ValueError:
@@ -350,23 +356,35 @@ class TextExplainer:
 
     def _check_ids(self, encoding: Encoding, name: str) -> None:
         for token, token_id in zip(encoding.tokens, encoding.ids, strict=True):
-            if token_id >= len(self._vocabulary):
+            if token_id >= len(self.vocabulary):
                 raise ModelError(
                     f"model must have a row for every token, got {token!r} in {name} with id {token_id} "
-                    f"and {len(self._vocabulary)} rows; call model.resize_token_embeddings(len(tokenizer)) and train it"
+                    f"and {len(self.vocabulary)} rows; call model.resize_token_embeddings(len(tokenizer)) and train it"
                 )
 
     @functools.cached_property
     def _pads(self) -> bool:
-        return self._classifier.hides_padding(self._encoder)
+        return self.classifier.hides_padding(self.encoder)
 
-    def _path(self, strategy: Strategy) -> PathGenerator:
+    def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
+        """Look up the path of a strategy, with the explainer's anchors, neighbours and candidates.
+
+        Args:
+            strategy: As in the constructor.
+            seed: For a random strategy; None for the explainer's own.
+
+        Returns:
+            The path, which later calls share.
+
+        Raises:
+            ValueError: If there is no such strategy.
+        """
         with self._lock:
-            if strategy not in self._paths:
-                self._paths[strategy] = self._make_path(strategy)
-            return self._paths[strategy]
+            if (strategy, seed) not in self._paths:
+                self._paths[strategy, seed] = self._make_path(strategy, self._seed if seed is None else seed)
+            return self._paths[strategy, seed]
 
-    def _make_path(self, strategy: Strategy) -> PathGenerator:
+    def _make_path(self, strategy: Strategy, seed: int | None) -> PathGenerator:
         if isinstance(strategy, PathGenerator):
             return strategy
         if strategy == _STRAIGHT_LINE:
@@ -375,12 +393,12 @@ class TextExplainer:
             names = ", ".join(map(repr, [*STRATEGIES, _STRAIGHT_LINE]))
             raise ValueError(f"strategy must be one of {names}, an AnchorSearch or a PathGenerator, got {strategy!r}")
         return MonotonicPath(
-            self._vocabulary,
+            self.vocabulary,
             strategy,
             self._n_anchors,
             self._n_neighbors,
             candidates=self._candidates,
-            seed=self._seed,
+            seed=seed,
             folder=self._folder,
         )
 
@@ -390,7 +408,7 @@ class TextExplainer:
         wanted = given if isinstance(given, Sequence) and not isinstance(given, str) else [given] * n_texts
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
-        return [None if one == "predicted" else self._classifier.label_index(one) for one in wanted]
+        return [None if one == "predicted" else self.classifier.label_index(one) for one in wanted]
 
 
 def _number_of_steps(n_steps: int | str) -> int:
