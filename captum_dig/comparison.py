@@ -70,7 +70,6 @@ class ComparisonSettings:
     Attributes:
         model: Name or folder of the model.
         fingerprint: Of the model's weights.
-        texts: Of the texts.
         methods: Names of the methods, in order.
         details: The methods in full.
         baselines: Names of the baselines, in order.
@@ -86,7 +85,6 @@ class ComparisonSettings:
 
     model: str
     fingerprint: str
-    texts: str
     methods: tuple[str, ...]
     details: tuple[str, ...]
     baselines: tuple[str, ...]
