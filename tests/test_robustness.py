@@ -1,3 +1,4 @@
+import itertools
 import math
 import re
 
@@ -98,7 +99,7 @@ def test_wrong_attributions_have_more_infidelity(embeddings, moved):
     errors = [
         infidelity(linear, embeddings, exact + k * torch.ones(B, T, D) / 4, FREE, TARGET, baselines) for k in range(4)
     ]
-    for less, more in zip(errors, errors[1:], strict=False):
+    for less, more in itertools.pairwise(errors):
         assert (less < more).all()
     other = infidelity(linear, embeddings, slopes() * embeddings, FREE, TARGET, torch.ones(B, T, D))
     assert (other > 1e-5).all()
@@ -240,7 +241,7 @@ def test_of_a_linear_explanation_it_is_the_worst_move_of_a_loop(embeddings, fixe
 
 def test_an_explanation_that_bends_more_is_more_sensitive(embeddings):
     found = [sensitivity(lambda x, p=power: x**p, embeddings.abs() + 1, FREE) for power in (1, 2, 3, 5)]
-    for less, more in zip(found, found[1:], strict=False):
+    for less, more in itertools.pairwise(found):
         assert (less < more).all()
 
 

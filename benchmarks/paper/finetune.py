@@ -7,8 +7,8 @@ Takes a checkpoint and gives a folder that `TextExplainer.from_pretrained` reads
     python -m benchmarks.paper.finetune --model ID-OR-FOLDER --data-dir FOLDER --dataset sst2 --out FOLDER
     python -m benchmarks.paper.finetune --tiny
 
-Texts come from `--data-dir`, laid out as `benchmarks.paper.settings` reads it, or from the hub, which needs the package
-`datasets`. The dev split chooses the epoch; the test split is read once, at the end. IMDB has no dev split: a tenth of
+Texts come from `--data-dir`, laid out as `benchmarks.paper._settings` reads it, or from the hub, which needs the
+package `datasets`. The dev split chooses the epoch; the test split is read once, at the end. IMDB has no dev split: a tenth of
 its training texts, drawn by the seed, takes its place. The hub gives SST-2's test texts without labels: then there is
 no test accuracy.
 
@@ -48,7 +48,7 @@ from torch.nn import functional
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, BertTokenizer
 
 from benchmarks._measuring import clock, environment, write
-from benchmarks.paper.settings import _from_folder, _from_hub
+from benchmarks.paper._settings import read
 from benchmarks.train_demo import bucketed, keys_of
 from captum_dig import TextExplainer
 from captum_dig.classifier import Classifier
@@ -131,12 +131,6 @@ class Texts:
 
 
 # --- texts ------------------------------------------------------------------------------------
-
-
-def read(dataset: str, split: str, data_dir: Path | None) -> list[Row]:
-    """Read a split: texts without line breaks of HTML, and labels."""
-    rows = (_from_hub if data_dir is None else _from_folder)(dataset, split, data_dir)
-    return [(text.replace("<br />", " "), label) for text, label in rows]
 
 
 def read_texts(recipe: Recipe, data_dir: Path | None) -> Texts:

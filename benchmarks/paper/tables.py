@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from benchmarks._measuring import environment, write
-from benchmarks.paper.settings import PAPER, SEED, SMALL, M, Setting, table_methods, test_texts
+from benchmarks.paper._settings import PAPER, SEED, SMALL, M, Setting, table_methods, test_texts
 from captum_dig import TextExplainer
 from captum_dig.bench import compare
 from captum_dig.comparison import Comparison

@@ -59,23 +59,38 @@ PAPER = (
 )
 
 
-def test_texts(dataset: str, data_dir: Path | None, n_texts: int) -> list[str]:
-    """Read test texts: the first ones, or for IMDB the shortest, which fit the models' limits.
+def read(dataset: str, split: str, data_dir: Path | None) -> list[tuple[str, int]]:
+    """Read the texts of a split with their labels, 1 for positive; those of both classes in turn.
 
     Args:
         dataset: The data set.
+        split: ``"train"``, ``"dev"`` or ``"test"``. IMDB has no dev split: it is the test split.
         data_dir: A folder with one folder for each data set; None for the Hugging Face hub.
+
+    Returns:
+        Texts and labels.
+    """
+    found = _from_hub(dataset, split) if data_dir is None else _from_folder(dataset, split, data_dir)
+    return [(text.replace("<br />", " ").strip(), label) for text, label in found]
+
+
+def test_texts(dataset: str, data_dir: Path | None, n_texts: int) -> list[str]:
+    """Read test texts: the first ones, or for IMDB the shortest, because long ones cost most.
+
+    Args:
+        dataset: The data set.
+        data_dir: As in `read`.
         n_texts: How many.
 
     Returns:
         The texts.
     """
-    texts = [text for text, _ in (_from_hub if data_dir is None else _from_folder)(dataset, "test", data_dir)]
+    texts = [text for text, _ in read(dataset, "test", data_dir)]
     return sorted(texts, key=len)[:n_texts] if dataset == "imdb" else texts[:n_texts]
 
 
-def _from_folder(dataset: str, split: str, data_dir: Path | None) -> Iterator[tuple[str, int]]:
-    folder = Path(data_dir or ".") / dataset
+def _from_folder(dataset: str, split: str, data_dir: Path) -> Iterator[tuple[str, int]]:
+    folder = data_dir / dataset
     if dataset == "sst2":
         for line in (folder / f"{split}.tsv").read_text("utf-8").splitlines():
             text, _, label = line.rpartition("\t")
@@ -87,16 +102,15 @@ def _from_folder(dataset: str, split: str, data_dir: Path | None) -> Iterator[tu
             lines = (folder / name).read_text("utf-8").splitlines()
             some = lines[round(start * len(lines)) : round(stop * len(lines))]
             sides.append([(line.strip(), sign) for line in some])
-        # One of each in turn, so that the first ones are half and half.
-        yield from (item for pair in zip(*sides, strict=True) for item in pair)
+        yield from _in_turn(*sides)
     else:
         with (folder.with_name("imdb_sample") / "texts.csv").open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 if (row["is_valid"] == "True") == (split != "train"):
-                    yield row["text"].replace("<br />", " "), int(row["label"] == "positive")
+                    yield row["text"], int(row["label"] == "positive")
 
 
-def _from_hub(dataset: str, split: str, _: Path | None) -> Iterator[tuple[str, int]]:
+def _from_hub(dataset: str, split: str) -> Iterator[tuple[str, int]]:
     from datasets import load_dataset  # type: ignore[import-not-found]  # only where there is a network
 
     name, column = {
@@ -105,8 +119,16 @@ def _from_hub(dataset: str, split: str, _: Path | None) -> Iterator[tuple[str, i
         "rotten_tomatoes": ("cornell-movie-review-data/rotten_tomatoes", "text"),
     }[dataset]
     names = {"dev": "test" if dataset == "imdb" else "validation"}
-    for row in load_dataset(name, split=names.get(split, split)):
-        yield row[column].strip(), int(row["label"])
+    rows = [(row[column], int(row["label"])) for row in load_dataset(name, split=names.get(split, split))]
+    if dataset != "rotten_tomatoes":
+        yield from rows
+    else:
+        yield from _in_turn([row for row in rows if row[1] == 1], [row for row in rows if row[1] != 1])
+
+
+def _in_turn(positive: list[tuple[str, int]], negative: list[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """One of each class in turn, where they stand one after the other, so that the first ones are half and half."""
+    return (item for pair in zip(positive, negative, strict=True) for item in pair)
 
 
 def table_methods(explainer: TextExplainer) -> list[AttributionMethod]:
