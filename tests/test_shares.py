@@ -102,6 +102,14 @@ def test_placeholders_of_every_spelling_are_unused():
     assert found["piece"] == {"madeupword0001", "<unused>", "[unusual3]"}
 
 
+def test_a_placeholder_that_serves_as_a_special_token_is_special_alone():
+    tokenizer = wordpiece([*WORDS, "<extra_id_3>", "<extra_id_4>"])
+    tokenizer.add_special_tokens({"mask_token": "<extra_id_3>"})
+    found = names(tokenizer)
+    assert found["special"] - set(SPECIAL) == {"<extra_id_3>"}
+    assert found["unused"] == {"<extra_id_4>"}
+
+
 def test_rows_beyond_the_vocabulary_and_holes_in_it_are_unused():
     # Every second row is a hole.
     backend = Tokenizer(models.WordLevel({**{w: 2 * i for i, w in enumerate(WORDS)}, "<unk>": 1}, unk_token="<unk>"))

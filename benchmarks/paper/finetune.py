@@ -8,9 +8,9 @@ Takes a checkpoint and gives a folder that `TextExplainer.from_pretrained` reads
     python -m benchmarks.paper.finetune --tiny
 
 Texts come from `--data-dir`, laid out as `benchmarks.paper._settings` reads it, or from the hub, which needs the
-package `datasets`. The dev split chooses the epoch; the test split is read once, at the end. IMDB has no dev split: a tenth of
-its training texts, drawn by the seed, takes its place. The hub gives SST-2's test texts without labels: then there is
-no test accuracy.
+package `datasets`. The dev split chooses the epoch; the test split is read once, at the end. IMDB has no dev split: a
+tenth of its training texts, drawn by the seed, takes its place. The hub gives SST-2's test texts without labels: then
+there is no test accuracy.
 
 Training texts that are also in a dev or test split, in any spelling, are left out and counted. SST-2 and Rotten
 Tomatoes share sentences, so each leaves out the other's, too, where the other can be read (`--hold-out`). A phrase of a
