@@ -16,7 +16,7 @@ from captum_dig.attribution import DiscretizedIntegratedGradients
 from captum_dig.classifier import Classifier
 from captum_dig.encoding import Encoding, TextEncoder
 from captum_dig.errors import ModelError, at_least_one
-from captum_dig.paths import MonotonicPath, PathGenerator
+from captum_dig.paths import PathGenerator, WordPath
 from captum_dig.quadrature import Spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.settings import ExplanationSettings
@@ -106,8 +106,9 @@ class Run:
             input_values, baseline_values = (
                 at.gather(1, classes[:, None])[:, 0].float() for at in (at_input, at_baseline)
             )
+            words = _word_numbers(encodings, ids.shape[1])
             attributions, n_steps = self._attribute(
-                forward, ends, starts, classes, columns, input_values - baseline_values
+                forward, ends, starts, words, classes, columns, input_values - baseline_values
             )
         scores = attributions.sum(dim=-1).tolist()
         anchors = self._anchor_words(encodings)
@@ -155,16 +156,18 @@ class Run:
         forward: Callable[..., Tensor],
         ends: Tensor,
         starts: Tensor,
+        words: Tensor,
         target: Tensor,
         columns: tuple[Tensor, ...],
         changes: Tensor,
     ) -> tuple[Tensor, list[int]]:
         """Attributions of shape (B, T, D), and the number of steps that each text has come to."""
-        dig = DiscretizedIntegratedGradients(forward, self.path, spacing=cast("Spacing", self.settings.spacing))
+        spacing = cast("Spacing", self.settings.spacing)
         n_steps, taken = self.settings.n_steps, [0] * len(ends)
         attributions = torch.zeros_like(ends, dtype=torch.promote_types(ends.dtype, torch.float32))
         left = torch.arange(len(ends), device=ends.device)
         while True:
+            dig = DiscretizedIntegratedGradients(forward, self.path.grouped(words[left.cpu()]), spacing=spacing)
             attributions[left] = dig.attribute(
                 ends[left],
                 starts[left],
@@ -186,10 +189,19 @@ class Run:
 
     def _anchor_words(self, encodings: Sequence[Encoding]) -> list[tuple[tuple[str, ...], ...]]:
         """For each text and token the words that its path visits."""
-        if not isinstance(self.path, MonotonicPath):
+        if not isinstance(self.path, WordPath):
             return [tuple(() for _ in e.ids) for e in encodings]
         moving = sorted({i for e in encodings for i, mark in zip(e.ids, e.special, strict=True) if not mark})
         anchors = self.path.anchor_ids(torch.tensor(moving, dtype=torch.int64), self.baseline_id)[:, 1:].tolist()
         shown = {i: self.encoder.show(i) for row in anchors for i in row}
         words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
+
+
+def _word_numbers(encodings: Sequence[Encoding], n_tokens: int) -> Tensor:
+    """The number of the word that each token belongs to, shape (B, T); -1 for special tokens and padding."""
+    numbers = torch.full((len(encodings), n_tokens), -1)
+    for row, encoding in zip(numbers, encodings, strict=True):
+        for number, word in enumerate(encoding.words):
+            row[list(word)] = number
+    return numbers

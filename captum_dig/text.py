@@ -5,7 +5,6 @@ a `Vocabulary`, that a `MonotonicPath`, that the path of `DiscretizedIntegratedG
 """
 
 import functools
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,16 +15,16 @@ import torch
 from torch import Tensor
 
 from captum_dig import __version__
-from captum_dig.anchors import STRATEGIES, AnchorSearch
 from captum_dig.candidates import candidate_mask
 from captum_dig.classifier import Classifier, load_pretrained
 from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
 from captum_dig.errors import ModelError, at_least_one
-from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine
+from captum_dig.paths import MonotonicPath, WordPath
 from captum_dig.quadrature import Spacing, check_method, check_spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.runs import Doubling, Run
 from captum_dig.settings import ExplanationSettings
+from captum_dig.strategies import PathShelf, Strategy
 from captum_dig.tables import RankedTable, TableFolder
 from captum_dig.vocabulary import Vocabulary
 
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
 Target: TypeAlias = str | int
-Strategy: TypeAlias = str | AnchorSearch | PathGenerator
-_STRAIGHT_LINE = "straight_line"
 # Where n_steps="auto" begins.
 _FIRST_STEPS = 50
 
@@ -49,12 +46,13 @@ class TextExplainer:
         model: A Hugging Face sequence classifier.
         tokenizer: Its tokenizer, a fast one.
         strategy: The anchor search: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an
-            `AnchorSearch`; ``"straight_line"`` for Integrated Gradients; or any `PathGenerator`.
+            `AnchorSearch`; ``"uniform"`` for a greedy `UniformPath`; ``"straight_line"`` for Integrated Gradients,
+            ``"staggered"`` for a `StaggeredPath` along it; or any `PathGenerator`.
         n_anchors: The paper's m: words on the way from a word to the baseline.
         n_neighbors: The paper's K: candidates looked at for each anchor.
         candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a
             mask of shape (V,).
-        seed: For the random strategies.
+        seed: For the random strategies; None for 0 where words are staggered.
         spacing: As in `DiscretizedIntegratedGradients`.
         name: What results call the model; None for the name that it was loaded by.
         cache: Where what is learnt about the vocabulary is kept for other processes: True for the folder that the
@@ -93,16 +91,14 @@ class TextExplainer:
         self._classifier = Classifier(model, name)
         self._encoder = TextEncoder(tokenizer, self._classifier.max_tokens(tokenizer))
         self._vocabulary = Vocabulary.from_layer(self._classifier.layer)
-        self._candidates = candidate_mask(candidates, tokenizer, len(self._vocabulary))
+        mask = candidate_mask(candidates, tokenizer, len(self._vocabulary))
         self._candidates_name = candidates if isinstance(candidates, str) else "custom"
-        self._n_anchors, self._n_neighbors, self._seed = n_anchors, n_neighbors, seed
-        self._folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
+        folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
+        self._paths = PathShelf(self._vocabulary, n_anchors, n_neighbors, mask, seed, folder)
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
-        self._paths: dict[Strategy, PathGenerator] = {}
-        self._lock = threading.Lock()
         # Made now, so that wrong arguments are found now.
-        self._path(strategy)
+        self._paths.path(strategy)
 
     @classmethod
     def from_pretrained(
@@ -271,21 +267,21 @@ class TextExplainer:
         texts = as_texts(texts)
         targets = self._targets(target, len(texts))
         strategy = self._strategy if strategy is None else strategy
-        path = self._path(strategy)
+        path = self._paths.path(strategy)
         baseline_id = self._encoder.token_id("baseline", baseline, len(self._vocabulary))
         settings = ExplanationSettings(
             model=self._classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
             candidates=self._candidates_name,
-            n_anchors=path.n_anchors if isinstance(path, MonotonicPath) else 0,
-            n_neighbors=path.n_neighbors if isinstance(path, MonotonicPath) else 0,
+            n_anchors=path.n_anchors if isinstance(path, WordPath) else 0,
+            n_neighbors=path.n_neighbors if isinstance(path, WordPath) else 0,
             baseline=self._encoder.show(baseline_id),
             n_steps=first_steps,
             method=method,
             spacing=self._spacing,
             output="logit",
             version=__version__,
-            seed=getattr(path.strategy, "seed", None) if isinstance(path, MonotonicPath) else None,
+            seed=getattr(path.strategy if isinstance(path, WordPath) else path, "seed", None),
         )
         # A model without a padding token reads one row at a time.
         if not self._classifier.pads:
@@ -308,7 +304,7 @@ class TextExplainer:
             ValueError: If an argument is unknown, or the path is no `MonotonicPath`.
         """
         strategy = self._strategy if strategy is None else strategy
-        path = self._path(strategy)
+        path = self._paths.path(strategy)
         if not isinstance(path, MonotonicPath):
             raise ValueError(f"strategy must be an anchor search, got {strategy!r}")
         return path.table(self._vocabulary.rows[self._encoder.token_id("baseline", baseline, len(self._vocabulary))])
@@ -359,30 +355,6 @@ class TextExplainer:
     @functools.cached_property
     def _pads(self) -> bool:
         return self._classifier.hides_padding(self._encoder)
-
-    def _path(self, strategy: Strategy) -> PathGenerator:
-        with self._lock:
-            if strategy not in self._paths:
-                self._paths[strategy] = self._make_path(strategy)
-            return self._paths[strategy]
-
-    def _make_path(self, strategy: Strategy) -> PathGenerator:
-        if isinstance(strategy, PathGenerator):
-            return strategy
-        if strategy == _STRAIGHT_LINE:
-            return StraightLine()
-        if not isinstance(strategy, AnchorSearch) and strategy not in STRATEGIES:
-            names = ", ".join(map(repr, [*STRATEGIES, _STRAIGHT_LINE]))
-            raise ValueError(f"strategy must be one of {names}, an AnchorSearch or a PathGenerator, got {strategy!r}")
-        return MonotonicPath(
-            self._vocabulary,
-            strategy,
-            self._n_anchors,
-            self._n_neighbors,
-            candidates=self._candidates,
-            seed=self._seed,
-            folder=self._folder,
-        )
 
     def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
         """The index of the class to explain for each text; None for the predicted one."""

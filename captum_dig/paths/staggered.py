@@ -248,10 +248,13 @@ def _fill(member: Tensor, inner: Tensor, progress: Tensor) -> None:
     step = max(1, _BLOCK // inner[0].numel())
     for points, going in zip(member[: len(progress)].split(step), progress.split(step), strict=True):
         piece = going.floor().clamp_(max=n_pieces - 1)
-        share = (going - piece).to(inner.device, precise)[..., None]
-        piece = piece.to(inner.device, torch.int64)
-        left, right = inner[piece, rows, columns].to(precise), inner[piece + 1, rows, columns].to(precise)
+        share = (going - piece).to(precise)[..., None].to(inner.device)
+        piece = piece.to(torch.int64).to(inner.device)
+        if n_pieces == 1:
+            left, right = inner.to(precise)
+        else:
+            left, right = inner[piece, rows, columns].to(precise), inner[piece + 1, rows, columns].to(precise)
         low, high = torch.minimum(left, right), torch.maximum(left, right)
         # From the left and then into the piece: this is monotone in floating point, which `lerp` is not.
-        left += (right - left).mul_(share)
-        points.copy_(torch.where(share >= 1, right, left.clamp_(low, high)))
+        reached = torch.mul(right - left, share).add_(left).clamp_(low, high)
+        points.copy_(torch.where(share >= 1, right, reached))
