@@ -86,10 +86,10 @@ class Schedule:
             first = path * n_knots
             lengths = _shares(tuple(k[first : first + n_knots] for k in knots))
             laid = lengths if by_length else _even_shares(lengths)
-            breaks = cumulate(laid)
+            breaks, last = cumulate(laid), not_over(laid).sum(axis=0) - 1
             cells = rule(laid, n_steps // n_paths + (path < n_steps % n_paths))
-            node_piece, node_fraction = _locate(cells.nodes, breaks)
-            edge_piece, edge_fraction = _locate(cells.edges, breaks)
+            node_piece, node_fraction = _locate(cells.nodes, breaks, last)
+            edge_piece, edge_fraction = _locate(cells.edges, breaks, last)
             laid_out.append(
                 (
                     node_piece + first,
@@ -197,12 +197,12 @@ def _precise(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
-def _locate(positions: Array, breaks: Array) -> tuple[Places, Array]:
+def _locate(positions: Array, breaks: Array, last: Places) -> tuple[Places, Array]:
     """The piece that each position of [0, 1] stands on, and the fraction of it that lies before."""
     inner = breaks[1:-1]
     piece = (positions[:, None] >= inner[None]).sum(axis=1) if len(inner) else np.zeros(positions.shape, dtype=np.int64)
-    # The ends of a path are its first and last knot, also where pieces there have no length.
-    piece = np.where(positions <= 0, 0, np.where(positions >= 1, len(breaks) - 2, piece))
+    # A path begins at its first knot, also where pieces there have no length, and ends with its last piece that has one.
+    piece = np.where(positions <= 0, 0, np.where(positions >= 1, last, piece))
     start, stop = np.take_along_axis(breaks, piece, axis=0), np.take_along_axis(breaks, piece + 1, axis=0)
     width = stop - start
     fraction = np.where(width > 0, (positions - start) / np.where(width > 0, width, 1.0), 0.0)
