@@ -396,7 +396,7 @@ def no_model(monkeypatch):
         ([], "TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file"),
         (
             [TEXT, "--strategy", "greddy"],
-            "--strategy must be one of greedy, maxcount, random_neighbor, random_anchor, straight_line, got 'greddy'",
+            "--strategy must be one of greedy, maxcount, random_neighbor, random_anchor, straight_line, staggered, uniform, got 'greddy'",
         ),
         (
             [TEXT, "--method", "simpson"],

@@ -201,7 +201,7 @@ def _locate(positions: Array, breaks: Array, last: Places) -> tuple[Places, Arra
     """The piece that each position of [0, 1] stands on, and the fraction of it that lies before."""
     inner = breaks[1:-1]
     piece = (positions[:, None] >= inner[None]).sum(axis=1) if len(inner) else np.zeros(positions.shape, dtype=np.int64)
-    # A path begins at its first knot, also where pieces there have no length, and ends with its last piece that has one.
+    # A path begins at its first knot, also where pieces there have no length; it ends with its last piece that has one.
     piece = np.where(positions <= 0, 0, np.where(positions >= 1, last, piece))
     start, stop = np.take_along_axis(breaks, piece, axis=0), np.take_along_axis(breaks, piece + 1, axis=0)
     width = stop - start
