@@ -51,7 +51,7 @@ class Run:
         classifier: The model.
         encoder: The tokenizer.
         path: The path from the baseline to each text.
-        baseline_id: The row that every word becomes at the other end of its path.
+        baseline_ids: The row that every word becomes at the other end of its path; results are the mean over several.
         settings: What results say about how they were made.
         internal_batch_size: How many rows, texts times steps, the model sees at once.
         doubling: When to double the number of steps of a text, from that of the settings on; None for never.
@@ -60,7 +60,7 @@ class Run:
     classifier: Classifier
     encoder: TextEncoder
     path: PathGenerator
-    baseline_id: int
+    baseline_ids: tuple[int, ...]
     settings: ExplanationSettings
     internal_batch_size: int
     doubling: Doubling | None = None
@@ -91,11 +91,11 @@ class Run:
 
         with classifier.evaluating():
             ends = classifier.embed(ids)
-            starts = classifier.embed(torch.where(fixed, ids, self.baseline_id))
+            starts = [classifier.embed(torch.where(fixed, ids, baseline)) for baseline in self.baseline_ids]
             columns = tuple(inputs.values())
             with torch.no_grad():
-                at_input, at_baseline = forward(ends, *columns), forward(starts, *columns)
-            if not bool(torch.stack([at_input, at_baseline]).isfinite().all()):
+                at_input, *at_baselines = (forward(end, *columns) for end in (ends, *starts))
+            if not bool(torch.stack([at_input, *at_baselines]).isfinite().all()):
                 raise ModelError(
                     f"the output of {classifier.name} must be finite, got NaN or infinity; "
                     "check its weights, or load it in float32"
@@ -103,9 +103,8 @@ class Run:
             predicted = at_input.argmax(dim=1).tolist()
             target = [p if t is None else t for t, p in zip(targets, predicted, strict=True)]
             classes = ids.new_tensor(target)
-            input_values, baseline_values = (
-                at.gather(1, classes[:, None])[:, 0].float() for at in (at_input, at_baseline)
-            )
+            values = torch.stack([at.gather(1, classes[:, None])[:, 0].float() for at in (at_input, *at_baselines)])
+            input_values, baseline_values = values[0], values[1:].mean(dim=0)
             words = _word_numbers(encodings, ids.shape[1])
             attributions, n_steps = self._attribute(
                 forward, ends, starts, words, classes, columns, input_values - baseline_values
@@ -143,7 +142,7 @@ class Run:
         """Say so if a large delta comes from a baseline that no number of steps copes with."""
         # Llama's, Qwen's, Gemma's and others: each has a class of its own.
         divides = any(type(module).__name__.endswith("RMSNorm") for module in self.classifier.model.modules())
-        if divides and not bool(self.classifier.embed(ids.new_tensor([[self.baseline_id]])).any()):
+        if divides and not bool(self.classifier.embed(ids.new_tensor([self.baseline_ids])).any(dim=-1).all()):
             warnings.warn(
                 f"baseline {self.settings.baseline!r} is an embedding of zeros, where a model that divides by its "
                 "length (RMSNorm) jumps, so that more steps need not make a large delta smaller; "
@@ -155,28 +154,35 @@ class Run:
         self,
         forward: Callable[..., Tensor],
         ends: Tensor,
-        starts: Tensor,
+        starts: Sequence[Tensor],
         words: Tensor,
         target: Tensor,
         columns: tuple[Tensor, ...],
         changes: Tensor,
     ) -> tuple[Tensor, list[int]]:
-        """Attributions of shape (B, T, D), and the number of steps that each text has come to."""
+        """Attributions of shape (B, T, D), and the number of steps that each text has come to.
+
+        Baselines share the steps, as the paths of an ensemble do.
+        """
         spacing = cast("Spacing", self.settings.spacing)
         n_steps, taken = self.settings.n_steps, [0] * len(ends)
         attributions = torch.zeros_like(ends, dtype=torch.promote_types(ends.dtype, torch.float32))
         left = torch.arange(len(ends), device=ends.device)
         while True:
             dig = DiscretizedIntegratedGradients(forward, self.path.grouped(words[left.cpu()]), spacing=spacing)
-            attributions[left] = dig.attribute(
-                ends[left],
-                starts[left],
-                target=target[left],
-                additional_forward_args=tuple(column[left] for column in columns),
-                n_steps=n_steps,
-                method=self.settings.method,
-                internal_batch_size=max(self.internal_batch_size, len(left)),
-            )
+            each = [
+                dig.attribute(
+                    ends[left],
+                    start[left],
+                    target=target[left],
+                    additional_forward_args=tuple(column[left] for column in columns),
+                    n_steps=n_steps // len(starts) + (number < n_steps % len(starts)),
+                    method=self.settings.method,
+                    internal_batch_size=max(self.internal_batch_size, len(left)),
+                )
+                for number, start in enumerate(starts)
+            ]
+            attributions[left] = torch.stack(each).mean(dim=0)
             for row in left.tolist():
                 taken[row] = n_steps
             if self.doubling is None or 2 * n_steps > self.doubling.max_steps:
@@ -188,11 +194,11 @@ class Run:
             n_steps *= 2
 
     def _anchor_words(self, encodings: Sequence[Encoding]) -> list[tuple[tuple[str, ...], ...]]:
-        """For each text and token the words that its path visits."""
-        if not isinstance(self.path, WordPath):
+        """For each text and token the words that its path visits, if there is one path."""
+        if not isinstance(self.path, WordPath) or len(self.baseline_ids) > 1:
             return [tuple(() for _ in e.ids) for e in encodings]
         moving = sorted({i for e in encodings for i, mark in zip(e.ids, e.special, strict=True) if not mark})
-        anchors = self.path.anchor_ids(torch.tensor(moving, dtype=torch.int64), self.baseline_id)[:, 1:].tolist()
+        anchors = self.path.anchor_ids(torch.tensor(moving, dtype=torch.int64), *self.baseline_ids)[:, 1:].tolist()
         shown = {i: self.encoder.show(i) for row in anchors for i in row}
         words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]

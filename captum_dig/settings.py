@@ -21,7 +21,7 @@ class ExplanationSettings:
         candidates: Which rows may be anchors, for instance ``"all"`` or ``"words"``.
         n_anchors: Anchors on the way from a word to the baseline; 0 for a path without.
         n_neighbors: Neighbours among which each anchor is chosen; 0 for a path without.
-        baseline: The baseline token, or the name of another baseline.
+        baseline: The baseline token, or several with commas between them, or the name of another baseline.
         n_steps: Gradient evaluations.
         method: The quadrature rule.
         spacing: How the pieces of the path are laid on [0, 1]: ``"arc"`` or ``"knots"``.

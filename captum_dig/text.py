@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
 Target: TypeAlias = str | int
+Baseline: TypeAlias = str | int
 # Where n_steps="auto" begins.
 _FIRST_STEPS = 50
 
@@ -159,7 +160,7 @@ class TextExplainer:
         self,
         texts: str | Sequence[str],
         target: Target | Sequence[Target] = "predicted",
-        baseline: str | int = "pad",
+        baseline: Baseline | Sequence[Baseline] = "pad",
         *,
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = 50,
@@ -177,7 +178,8 @@ class TextExplainer:
             target: The class to explain: ``"predicted"``, a label's name or its index; or a sequence of these, one for
                 each text.
             baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another
-                special token's role, a token of the vocabulary, or its id.
+                special token's role, a token of the vocabulary, or its id. Of several, the mean of the explanations,
+                which share the steps.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1. With ``"auto"`` 50, then twice as many while the
                 text's delta is above the tolerance; its result says how many it came to.
@@ -222,7 +224,7 @@ class TextExplainer:
         self,
         texts: Iterable[str],
         target: Target | Sequence[Target] = "predicted",
-        baseline: str | int = "pad",
+        baseline: Baseline | Sequence[Baseline] = "pad",
         *,
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = 50,
@@ -240,7 +242,7 @@ class TextExplainer:
         Args:
             texts: The texts.
             target: The class to explain, or one for each text.
-            baseline: What every word becomes at the other end of its path.
+            baseline: What every word becomes at the other end of its path, or several of these.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, or ``"auto"``.
             tolerance_percent: For ``"auto"``.
@@ -268,14 +270,14 @@ class TextExplainer:
         targets = self._targets(target, len(texts))
         strategy = self._strategy if strategy is None else strategy
         path = self._paths.path(strategy)
-        baseline_id = self._encoder.token_id("baseline", baseline, len(self._vocabulary))
+        baseline_ids = self._baseline_ids(baseline, first_steps)
         settings = ExplanationSettings(
             model=self._classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
             candidates=self._candidates_name,
             n_anchors=path.n_anchors if isinstance(path, WordPath) else 0,
             n_neighbors=path.n_neighbors if isinstance(path, WordPath) else 0,
-            baseline=self._encoder.show(baseline_id),
+            baseline=", ".join(map(self._encoder.show, baseline_ids)),
             n_steps=first_steps,
             method=method,
             spacing=self._spacing,
@@ -287,14 +289,14 @@ class TextExplainer:
         if not self._classifier.pads:
             internal_batch_size = 1
         batches = self._batches(texts, targets, batch_size if len(texts) > 1 and self._pads else 1, overflow)
-        run = Run(self._classifier, self._encoder, path, baseline_id, settings, internal_batch_size, doubling)
+        run = Run(self._classifier, self._encoder, path, baseline_ids, settings, internal_batch_size, doubling)
         return self._results(batches, run)
 
-    def table(self, baseline: str | int = "pad", *, strategy: Strategy | None = None) -> RankedTable:
+    def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
         """Look up the ranked table behind the paths to a baseline, for instance to rank the whole vocabulary at once.
 
         Args:
-            baseline: As in `explain`.
+            baseline: As in `explain`, a single one.
             strategy: As in the constructor; None for the explainer's own.
 
         Returns:
@@ -355,6 +357,14 @@ class TextExplainer:
     @functools.cached_property
     def _pads(self) -> bool:
         return self._classifier.hides_padding(self._encoder)
+
+    def _baseline_ids(self, baseline: Baseline | Sequence[Baseline], n_steps: int) -> tuple[int, ...]:
+        several = baseline if isinstance(baseline, Sequence) and not isinstance(baseline, str) else [baseline]
+        if not several:
+            raise ValueError("baseline must be a token, or several, got none")
+        if n_steps < len(several):
+            raise ValueError(f"n_steps must be at least {len(several)}, one for each baseline, got {n_steps}")
+        return tuple(self._encoder.token_id("baseline", one, len(self._vocabulary)) for one in several)
 
     def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
         """The index of the class to explain for each text; None for the predicted one."""

@@ -150,6 +150,27 @@ def test_staggered_texts_double_their_steps_row_by_row(explainer):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
 
 
+@pytest.mark.parametrize("strategy", ["greedy", "straight_line", "staggered"])
+def test_several_baselines_are_averaged(explainer, strategy):
+    each = [explainer.explain(TEXTS, 1, b, strategy=strategy, n_steps=20) for b in ("pad", "mask", "movie")]
+    together = explainer.explain(TEXTS, 1, ["pad", "mask", "movie"], strategy=strategy, n_steps=60)
+    for i, result in enumerate(together):
+        scores = np.mean([results[i].token_scores for results in each], axis=0)
+        assert result.token_scores == pytest.approx(scores, abs=1e-5)
+        assert result.baseline_value == pytest.approx(
+            np.mean([results[i].baseline_value for results in each]), abs=1e-5
+        )
+        assert result.delta == pytest.approx(np.mean([results[i].delta for results in each]), abs=1e-5)
+        assert result.settings.baseline == "[PAD], [MASK], movie"
+        assert result.settings.n_steps == 60
+        assert not any(result.anchors)
+    with pytest.raises(ValueError, match="n_steps must be at least 2, one for each baseline, got 1"):
+        explainer.explain(TEXT, baseline=["pad", "mask"], n_steps=1)
+    with pytest.raises(ValueError, match="baseline must be a token, or several, got none"):
+        explainer.explain(TEXT, baseline=())
+    assert explainer.explain(TEXT, baseline=["pad"]) == explainer.explain(TEXT)
+
+
 def test_one_moving_word_gets_the_difference(explainer):
     # DistilBERT's head has a ReLU, at whose kinks every rule converges slowly.
     result = explainer.explain("gorgeous", n_steps=200)
