@@ -234,7 +234,7 @@ def test_tokens_of_a_word_move_together():
             "n_orders must be even for pairs of orders, got 3; take one more, or antithetic=False",
         ),
         ({"n_knots": 1}, ValueError, "n_knots must be at least 2, got 1; a path has two ends"),
-        ({"seed": 0.5}, TypeError, "'float' object cannot be interpreted as an integer"),
+        ({"seed": 0.5}, TypeError, "seed must be an integer, got 0.5; the same one gives the same starts"),
     ],
 )
 def test_wrong_arguments(arguments, error, message):

@@ -33,8 +33,8 @@ class StaggeredPath(PathGenerator):
 
     Starts depend on the seed, the order and the place of the word alone, so that neither the batch nor padding behind a
     text changes a result. For each word the starts of all orders are spread evenly: one in each of `n_orders` equal
-    parts of [0, 1 - width]. All this keeps every single order random, so the mean is that over all orders, with less
-    variance.
+    parts of [0, 1 - width]. Each order by itself is as random as without this, so that the mean over a few is an
+    unbiased estimate of that over all.
 
     A member has a knot for each time at which a word starts, passes a knot of the inner path, or stops. Where these are
     more than `n_knots` for an example, its member is the polyline through as many of them, the same number apart; it is
@@ -47,7 +47,7 @@ class StaggeredPath(PathGenerator):
             same, and there is one.
         seed: Any integer.
         antithetic: Whether orders come in pairs, s and 1 - width - s, so that what is late in one is early in the
-            other. Two words that may be swapped then get the same score exactly.
+            other. In a text of two words that may be swapped, both then get the same score.
         n_knots: The largest number of knots of a member for each example, at least 2. It bounds memory, which is
             `n_orders` times `n_knots` times that of the inputs, and the time to make them.
 
@@ -83,7 +83,7 @@ class StaggeredPath(PathGenerator):
         self.monotone = inner.monotone
         self.width = float(width)
         self.n_orders = at_least_one("n_orders", n_orders)
-        self.seed = operator.index(seed)
+        self.seed = _integer("seed", seed)
         self.antithetic = bool(antithetic)
         self.n_knots = at_least_one("n_knots", n_knots)
         if self.antithetic and self.n_orders % 2:
@@ -210,6 +210,13 @@ def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool) -> Tensor:
     swapped = scramble(seed, numbers[None], 3 * order + 2) >= 2**62
     first = (torch.where(swapped, n_orders - 1 - part, part) + inside) / n_orders
     return torch.stack([first, 1 - first], dim=1).flatten(0, 1)
+
+
+def _integer(name: str, value: int) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}; the same one gives the same starts") from None
 
 
 def _ranks(starts: Tensor, moving: Tensor) -> Tensor:
