@@ -12,6 +12,7 @@ is a word, ``"##inging"`` or ``"inging"`` is a piece of one, ``"! !"`` is not ma
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from itertools import compress
@@ -40,6 +41,8 @@ SPACED_SHARE = 1 / 6
 # A default path has 30 anchors between a word and a baseline. With fewer words than that every
 # path runs through all of them, and most likely the rule has misread the tokenizer.
 MIN_WORDS = 32
+
+_PLACEHOLDER = re.compile(r"[\[<]\|?(unused|reserved|extra)\D*\d+\|?[\]>]")
 
 # Marks and joiners belong to the word they stand in, whatever its script.
 _JOINERS = frozenset("'\u2019-\u200c\u200d")
@@ -177,6 +180,25 @@ def candidate_mask(
     if candidates not in ("words", "all"):
         raise ValueError(f"candidates must be 'words', 'all' or a boolean mask, got {candidates!r}")
     return word_candidates(tokenizer, n_rows) if candidates == "words" else None
+
+
+def row_kinds(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> dict[str, torch.Tensor]:
+    """Tell apart what no reader takes for a word: special rows, rows without use, and pieces.
+
+    Args:
+        tokenizer: The tokenizer.
+        n_rows: The number of rows.
+
+    Returns:
+        Masks of shape (V,): ``"special"`` tokens; ``"unused"`` rows, which have no token or one such as ``[unused7]``;
+        ``"piece"`` for any other row that `word_candidates` does not mark.
+    """
+    special, used = torch.zeros(n_rows, dtype=torch.bool), torch.zeros(n_rows, dtype=torch.bool)
+    special[[i for i in tokenizer.all_special_ids if i < n_rows]] = True
+    names = [(name, i) for name, i in tokenizer.get_vocab().items() if i < n_rows]
+    used[[i for name, i in names if not _PLACEHOLDER.fullmatch(name)]] = True
+    words = word_candidates(tokenizer, n_rows)
+    return {"special": special, "unused": ~used & ~special, "piece": used & ~special & ~words}
 
 
 def _halves(pair: str) -> tuple[str, bool]:

@@ -4,6 +4,7 @@ Takes a model, gives its labels, its embedding layer and a forward function from
 attributes to that function's first argument.
 """
 
+import hashlib
 import threading
 import weakref
 from collections.abc import Iterator
@@ -64,6 +65,15 @@ class Classifier:
     def device(self) -> torch.device:
         """Where the model's weights are."""
         return next(self.model.parameters()).device
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these weights from others."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:16]
 
     @property
     def pads(self) -> bool:

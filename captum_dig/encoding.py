@@ -83,7 +83,7 @@ class TextEncoder:
                 f"got a limit of {max_tokens} tokens; "
                 "check the tokenizer's model_max_length"
             )
-        self._tokenizer: Any = tokenizer
+        self.tokenizer: Any = tokenizer
         self.max_tokens = max_tokens
         # An unknown word is not a special token, although tokenizers list its stand-in among them.
         self._special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
@@ -132,11 +132,17 @@ class TextEncoder:
     @property
     def pads(self) -> bool:
         """Whether the tokenizer can make texts equally long."""
-        return self._tokenizer.pad_token_id is not None
+        return self.pad_id is not None
+
+    @property
+    def pad_id(self) -> int | None:
+        """The id of the padding token, if there is one."""
+        found: int | None = self.tokenizer.pad_token_id
+        return found
 
     def fits(self, n_tokens: int) -> bool:
         """Whether the model reads this many tokens besides the special ones."""
-        return self.max_tokens is None or n_tokens + self._tokenizer.num_special_tokens_to_add() <= self.max_tokens
+        return self.max_tokens is None or n_tokens + self.tokenizer.num_special_tokens_to_add() <= self.max_tokens
 
     def pad(self, encodings: Sequence[Encoding]) -> "dict[str, Tensor]":
         """Put encodings into one batch: a tensor of shape (B, T) for each input of the model, padded on the right."""
@@ -144,7 +150,7 @@ class TextEncoder:
 
         if len(encodings) == 1:
             return {name: torch.tensor([row]) for name, row in encodings[0].inputs.items()}
-        return dict(self._tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt"))
+        return dict(self.tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt"))
 
     def token_id(self, argument: str, token: str | int, n_rows: int) -> int:
         """Find the row of a token.
@@ -160,12 +166,12 @@ class TextEncoder:
         Raises:
             ValueError: If there is no such token; the message lists the roles there are.
         """
-        roles = {role: getattr(self._tokenizer, f"{role}_token_id", None) for role in _ROLES}
+        roles = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
         known = {role: i for role, i in roles.items() if i is not None}
         found = known.get(str(token))
         if found is None and isinstance(token, str):
             # Asked last, because a tokenizer copies its vocabulary to answer.
-            found = self._tokenizer.get_vocab().get(token)
+            found = self.tokenizer.get_vocab().get(token)
         index = as_index(token) if found is None else int(found)
         if index is None or index >= n_rows:
             names = ", ".join(map(repr, known))
@@ -176,15 +182,15 @@ class TextEncoder:
 
     def show(self, token_id: int) -> str:
         """Write a token as a person reads it, without the marks of its tokenizer."""
-        plain = str(self._tokenizer.decode([token_id])).strip()
-        return plain or str(self._tokenizer.convert_ids_to_tokens(token_id))
+        plain = str(self.tokenizer.decode([token_id])).strip()
+        return plain or str(self.tokenizer.convert_ids_to_tokens(token_id))
 
     def _truncate(self, text: str) -> Encoding:
         return self._encode(text, truncation=True, max_length=self.max_tokens)
 
     def _encode(self, text: str, **limits: Any) -> Encoding:
         # verbose=False: the tokenizer's own warning about long texts names neither the text nor a remedy.
-        batch = self._tokenizer(
+        batch = self.tokenizer(
             text,
             return_offsets_mapping=True,
             return_special_tokens_mask=True,
@@ -203,7 +209,7 @@ class TextEncoder:
         words, word_offsets = group_words(text, offsets, special, first.word_ids)
         truncated = sum(len(rest.ids) - sum(rest.special_tokens_mask) for rest in first.overflowing)
         inputs = {"input_ids": ids, "attention_mask": list(first.attention_mask)}
-        if "token_type_ids" in self._tokenizer.model_input_names:
+        if "token_type_ids" in self.tokenizer.model_input_names:
             inputs["token_type_ids"] = list(first.type_ids)
         return Encoding(
             text=text,
@@ -218,7 +224,7 @@ class TextEncoder:
 
     def _windows(self, whole: Encoding) -> list[Span]:
         """Slices of the text that fit the model, cut between words where a word is not longer than a window itself."""
-        room = (self.max_tokens or 0) - self._tokenizer.num_special_tokens_to_add()
+        room = (self.max_tokens or 0) - self.tokenizer.num_special_tokens_to_add()
         content = [i for i, mark in enumerate(whole.special) if not mark]
         starts = {word[0] for word in whole.words}
         slices, first = [], 0

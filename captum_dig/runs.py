@@ -5,21 +5,80 @@ dimensions of a token and the tokens of a word add. `captum_dig.text` decides wh
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from captum_dig.attribution import DiscretizedIntegratedGradients
 from captum_dig.classifier import Classifier
 from captum_dig.encoding import Encoding, TextEncoder
 from captum_dig.errors import ModelError, at_least_one
+from captum_dig.methods import Task
 from captum_dig.paths import PathGenerator, WordPath
 from captum_dig.quadrature import Spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.settings import ExplanationSettings
+
+
+class EmbeddingModel(nn.Module):
+    """A classifier as a function of embeddings, and of the other columns of its input, in this order.
+
+    Args:
+        classifier: The model.
+        names: What the tokenizer calls the columns.
+    """
+
+    def __init__(self, classifier: Classifier, names: Sequence[str]) -> None:
+        super().__init__()
+        self.model = classifier.model
+        self._classifier, self._names = classifier, tuple(names)
+
+    def forward(self, embeddings: Tensor, *columns: Tensor) -> Tensor:
+        """Give logits of shape (B, C)."""
+        return self._classifier.logits_from(embeddings, **dict(zip(self._names, columns, strict=True)))
+
+
+def prepare(
+    classifier: Classifier,
+    encoder: TextEncoder,
+    baseline_id: int,
+    encodings: Sequence[Encoding],
+    targets: Sequence[int | None],
+) -> tuple[Task, Tensor, Tensor]:
+    """Embed texts that share a batch, and the baseline of each.
+
+    Args:
+        classifier: The model, which the caller has to oneself.
+        encoder: The tokenizer.
+        baseline_id: The row that every word becomes in the baseline.
+        encodings: The texts as the model reads them.
+        targets: The index of the class to explain for each text; None for the predicted one.
+
+    Returns:
+        What is to be attributed; and the logits at the texts and at their baselines, shape (B, C) each.
+
+    Raises:
+        ModelError: If the model's output is not finite, or not that of a sequence classifier.
+    """
+    inputs = {name: tensor.to(classifier.device) for name, tensor in encoder.pad(encodings).items()}
+    ids = inputs["input_ids"]
+    fixed = ids.new_tensor([[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool)
+    model, columns = EmbeddingModel(classifier, tuple(inputs)), tuple(inputs.values())
+    ends, starts = classifier.embed(ids), classifier.embed(torch.where(fixed, ids, baseline_id))
+    with torch.no_grad():
+        at_input, at_baseline = model(ends, *columns), model(starts, *columns)
+    if not bool(torch.stack([at_input, at_baseline]).isfinite().all()):
+        raise ModelError(
+            f"the output of {classifier.name} must be finite, got NaN or infinity; "
+            "check its weights, or load it in float32"
+        )
+    predicted = at_input.argmax(dim=1).tolist()
+    target = ids.new_tensor([p if t is None else t for t, p in zip(targets, predicted, strict=True)])
+    words = _word_numbers(encodings, ids.shape[1])
+    return Task(model, ends, starts, target, columns, fixed, words), at_input, at_baseline
 
 
 @dataclass(frozen=True)
@@ -41,6 +100,17 @@ class Doubling:
         at_least_one("max_steps", self.max_steps)
         if not self.tolerance_percent > 0:
             raise ValueError(f"tolerance_percent must be positive, got {self.tolerance_percent!r}")
+
+
+def number_of_steps(n_steps: int | str) -> int:
+    """Require a number of steps that is not to be doubled.
+
+    Raises:
+        ValueError: If it is something else than a number of at least 1.
+    """
+    if isinstance(n_steps, str):
+        raise ValueError(f"n_steps must be 'auto' or an integer of at least 1, got {n_steps!r}")
+    return at_least_one("n_steps", n_steps)
 
 
 @dataclass(frozen=True)
@@ -78,37 +148,15 @@ class Run:
         Raises:
             ModelError: If the model's output is not finite, or not that of a sequence classifier.
         """
-        classifier, settings, device = self.classifier, self.settings, self.classifier.device
-        inputs = {name: tensor.to(device) for name, tensor in self.encoder.pad(encodings).items()}
-        ids = inputs["input_ids"]
-        fixed = ids.new_tensor(
-            [[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool
-        )
-        names = tuple(inputs)
-
-        def forward(embeddings: Tensor, *columns: Tensor) -> Tensor:
-            return classifier.logits_from(embeddings, **dict(zip(names, columns, strict=True)))
-
+        classifier, settings = self.classifier, self.settings
         with classifier.evaluating():
-            ends = classifier.embed(ids)
-            starts = [classifier.embed(torch.where(fixed, ids, baseline)) for baseline in self.baseline_ids]
-            columns = tuple(inputs.values())
-            with torch.no_grad():
-                at_input, *at_baselines = (forward(end, *columns) for end in (ends, *starts))
-            if not bool(torch.stack([at_input, *at_baselines]).isfinite().all()):
-                raise ModelError(
-                    f"the output of {classifier.name} must be finite, got NaN or infinity; "
-                    "check its weights, or load it in float32"
-                )
-            predicted = at_input.argmax(dim=1).tolist()
-            target = [p if t is None else t for t, p in zip(targets, predicted, strict=True)]
-            classes = ids.new_tensor(target)
-            values = torch.stack([at.gather(1, classes[:, None])[:, 0].float() for at in (at_input, *at_baselines)])
+            prepared = [prepare(classifier, self.encoder, b, encodings, targets) for b in self.baseline_ids]
+            tasks = [task for task, _, _ in prepared]
+            at_input, target = prepared[0][1], tasks[0].target
+            outputs = torch.stack([at_input, *(at_baseline for _, _, at_baseline in prepared)])
+            values = outputs[:, torch.arange(len(target), device=target.device), target].float()
             input_values, baseline_values = values[0], values[1:].mean(dim=0)
-            words = _word_numbers(encodings, ids.shape[1])
-            attributions, n_steps = self._attribute(
-                forward, ends, starts, words, classes, columns, input_values - baseline_values
-            )
+            attributions, n_steps = self._attribute(tasks, input_values - baseline_values)
         scores = attributions.sum(dim=-1).tolist()
         anchors = self._anchor_words(encodings)
         probabilities = classifier.probabilities(at_input.float()).tolist()
@@ -124,7 +172,7 @@ class Run:
                 word_scores=tuple(sum(scores[i][j] for j in word) for word in encoding.words),
                 labels=classifier.labels,
                 probabilities=tuple(probabilities[i]),
-                target=target[i],
+                target=int(target[i]),
                 input_value=float(input_values[i]),
                 baseline_value=float(baseline_values[i]),
                 anchors=anchors[i],
@@ -135,14 +183,15 @@ class Run:
             for i, encoding in enumerate(encodings)
         ]
         if any(result.delta_percent > LARGE_DELTA_PERCENT for result in results):
-            self._warn_of_zeros(ids)
+            self._warn_of_zeros()
         return results
 
-    def _warn_of_zeros(self, ids: Tensor) -> None:
+    def _warn_of_zeros(self) -> None:
         """Say so if a large delta comes from a baseline that no number of steps copes with."""
         # Llama's, Qwen's, Gemma's and others: each has a class of its own.
         divides = any(type(module).__name__.endswith("RMSNorm") for module in self.classifier.model.modules())
-        if divides and not bool(self.classifier.embed(ids.new_tensor([self.baseline_ids])).any(dim=-1).all()):
+        rows = torch.tensor([self.baseline_ids], device=self.classifier.device)
+        if divides and not bool(self.classifier.embed(rows).any(dim=-1).all()):
             warnings.warn(
                 f"baseline {self.settings.baseline!r} is an embedding of zeros, where a model that divides by its "
                 "length (RMSNorm) jumps, so that more steps need not make a large delta smaller; "
@@ -150,37 +199,27 @@ class Run:
                 stacklevel=2,
             )
 
-    def _attribute(
-        self,
-        forward: Callable[..., Tensor],
-        ends: Tensor,
-        starts: Sequence[Tensor],
-        words: Tensor,
-        target: Tensor,
-        columns: tuple[Tensor, ...],
-        changes: Tensor,
-    ) -> tuple[Tensor, list[int]]:
+    def _attribute(self, tasks: Sequence[Task], changes: Tensor) -> tuple[Tensor, list[int]]:
         """Attributions of shape (B, T, D), and the number of steps that each text has come to.
 
         Baselines share the steps, as the paths of an ensemble do.
         """
-        spacing = cast("Spacing", self.settings.spacing)
+        ends, spacing = tasks[0].inputs, cast("Spacing", self.settings.spacing)
         n_steps, taken = self.settings.n_steps, [0] * len(ends)
         attributions = torch.zeros_like(ends, dtype=torch.promote_types(ends.dtype, torch.float32))
         left = torch.arange(len(ends), device=ends.device)
         while True:
-            dig = DiscretizedIntegratedGradients(forward, self.path.grouped(words[left.cpu()]), spacing=spacing)
             each = [
-                dig.attribute(
+                DiscretizedIntegratedGradients(task.model, task.path(self.path, left), spacing=spacing).attribute(
                     ends[left],
-                    start[left],
-                    target=target[left],
-                    additional_forward_args=tuple(column[left] for column in columns),
-                    n_steps=n_steps // len(starts) + (number < n_steps % len(starts)),
+                    task.baselines[left],
+                    target=task.target[left],
+                    additional_forward_args=tuple(column[left] for column in task.columns),
+                    n_steps=n_steps // len(tasks) + (number < n_steps % len(tasks)),
                     method=self.settings.method,
                     internal_batch_size=max(self.internal_batch_size, len(left)),
                 )
-                for number, start in enumerate(starts)
+                for number, task in enumerate(tasks)
             ]
             attributions[left] = torch.stack(each).mean(dim=0)
             for row in left.tolist():

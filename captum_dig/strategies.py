@@ -51,14 +51,15 @@ class PathShelf:
         self._candidates = candidates
         self._seed = seed
         self._folder = folder
-        self._paths: dict[Strategy, PathGenerator] = {}
+        self._paths: dict[tuple[Strategy, int | None], PathGenerator] = {}
         self._lock = threading.Lock()
 
-    def path(self, strategy: Strategy) -> PathGenerator:
+    def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
         """Look up a path.
 
         Args:
             strategy: One of `NAMES`, an `AnchorSearch`, or a path, which is itself.
+            seed: For random strategies; None for the shelf's own.
 
         Returns:
             The path, the same each time.
@@ -67,11 +68,11 @@ class PathShelf:
             ValueError: If there is no such strategy, or it does not fit the numbers.
         """
         with self._lock:
-            if strategy not in self._paths:
-                self._paths[strategy] = self._make(strategy)
-            return self._paths[strategy]
+            if (strategy, seed) not in self._paths:
+                self._paths[strategy, seed] = self._make(strategy, self._seed if seed is None else seed)
+            return self._paths[strategy, seed]
 
-    def _make(self, strategy: Strategy) -> PathGenerator:
+    def _make(self, strategy: Strategy, seed: int | None) -> PathGenerator:
         if isinstance(strategy, PathGenerator):
             return strategy
         if not isinstance(strategy, AnchorSearch) and strategy not in NAMES:
@@ -80,7 +81,7 @@ class PathShelf:
         if strategy == "straight_line":
             return StraightLine()
         if strategy == "staggered":
-            return StaggeredPath(StraightLine(), seed=0 if self._seed is None else self._seed)
+            return StaggeredPath(StraightLine(), seed=0 if seed is None else seed)
         if strategy == "uniform":
             return UniformPath(
                 self._vocabulary, n_anchors=self._n_anchors, n_neighbors=self._n_neighbors, candidates=self._candidates
@@ -91,6 +92,6 @@ class PathShelf:
             self._n_anchors,
             self._n_neighbors,
             candidates=self._candidates,
-            seed=self._seed,
+            seed=seed,
             folder=self._folder,
         )

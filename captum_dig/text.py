@@ -19,10 +19,10 @@ from captum_dig.candidates import candidate_mask
 from captum_dig.classifier import Classifier, load_pretrained
 from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
 from captum_dig.errors import ModelError, at_least_one
-from captum_dig.paths import MonotonicPath, WordPath
+from captum_dig.paths import MonotonicPath, PathGenerator, WordPath
 from captum_dig.quadrature import Spacing, check_method, check_spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
-from captum_dig.runs import Doubling, Run
+from captum_dig.runs import Doubling, Run, number_of_steps
 from captum_dig.settings import ExplanationSettings
 from captum_dig.strategies import PathShelf, Strategy
 from captum_dig.tables import RankedTable, TableFolder
@@ -60,6 +60,12 @@ class TextExplainer:
             environment variable CAPTUM_DIG_CACHE names, or else the platform's folder for caches; a folder; or False
             for nowhere.
 
+    Attributes:
+        classifier: The model as a function of embeddings.
+        encoder: The tokenizer with the model's limits.
+        vocabulary: The rows of the model's embedding layer.
+        candidates_name: ``"words"``, ``"all"`` or ``"custom"``.
+
     Raises:
         ModelError: If model or tokenizer cannot be explained.
         VocabularyError: If the embeddings hold NaN or infinity.
@@ -89,17 +95,17 @@ class TextExplainer:
         name: str | None = None,
         cache: bool | str | Path = True,
     ) -> None:
-        self._classifier = Classifier(model, name)
-        self._encoder = TextEncoder(tokenizer, self._classifier.max_tokens(tokenizer))
-        self._vocabulary = Vocabulary.from_layer(self._classifier.layer)
-        mask = candidate_mask(candidates, tokenizer, len(self._vocabulary))
-        self._candidates_name = candidates if isinstance(candidates, str) else "custom"
+        self.classifier = Classifier(model, name)
+        self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
+        self.vocabulary = Vocabulary.from_layer(self.classifier.layer)
+        mask = candidate_mask(candidates, tokenizer, len(self.vocabulary))
+        self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
-        self._paths = PathShelf(self._vocabulary, n_anchors, n_neighbors, mask, seed, folder)
+        self._paths = PathShelf(self.vocabulary, n_anchors, n_neighbors, mask, seed, folder)
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
         # Made now, so that wrong arguments are found now.
-        self._paths.path(strategy)
+        self.path(strategy)
 
     @classmethod
     def from_pretrained(
@@ -260,7 +266,7 @@ class TextExplainer:
             ValueError: As in `explain`.
         """
         doubling = Doubling(tolerance_percent, max_steps) if n_steps == "auto" else None
-        first_steps = min(_FIRST_STEPS, max_steps) if n_steps == "auto" else _number_of_steps(n_steps)
+        first_steps = min(_FIRST_STEPS, max_steps) if n_steps == "auto" else number_of_steps(n_steps)
         batch_size = at_least_one("batch_size", batch_size)
         internal_batch_size = at_least_one("internal_batch_size", internal_batch_size)
         if overflow not in OVERFLOWS:
@@ -269,15 +275,15 @@ class TextExplainer:
         texts = as_texts(texts)
         targets = self._targets(target, len(texts))
         strategy = self._strategy if strategy is None else strategy
-        path = self._paths.path(strategy)
+        path = self.path(strategy)
         baseline_ids = self._baseline_ids(baseline, first_steps)
         settings = ExplanationSettings(
-            model=self._classifier.name,
+            model=self.classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
-            candidates=self._candidates_name,
+            candidates=self.candidates_name,
             n_anchors=path.n_anchors if isinstance(path, WordPath) else 0,
             n_neighbors=path.n_neighbors if isinstance(path, WordPath) else 0,
-            baseline=", ".join(map(self._encoder.show, baseline_ids)),
+            baseline=", ".join(map(self.encoder.show, baseline_ids)),
             n_steps=first_steps,
             method=method,
             spacing=self._spacing,
@@ -286,10 +292,10 @@ class TextExplainer:
             seed=getattr(path.strategy if isinstance(path, WordPath) else path, "seed", None),
         )
         # A model without a padding token reads one row at a time.
-        if not self._classifier.pads:
+        if not self.classifier.pads:
             internal_batch_size = 1
         batches = self._batches(texts, targets, batch_size if len(texts) > 1 and self._pads else 1, overflow)
-        run = Run(self._classifier, self._encoder, path, baseline_ids, settings, internal_batch_size, doubling)
+        run = Run(self.classifier, self.encoder, path, baseline_ids, settings, internal_batch_size, doubling)
         return self._results(batches, run)
 
     def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
@@ -306,10 +312,10 @@ class TextExplainer:
             ValueError: If an argument is unknown, or the path is no `MonotonicPath`.
         """
         strategy = self._strategy if strategy is None else strategy
-        path = self._paths.path(strategy)
+        path = self.path(strategy)
         if not isinstance(path, MonotonicPath):
             raise ValueError(f"strategy must be an anchor search, got {strategy!r}")
-        return path.table(self._vocabulary.rows[self._encoder.token_id("baseline", baseline, len(self._vocabulary))])
+        return path.table(self.vocabulary.rows[self.encoder.token_id("baseline", baseline, len(self.vocabulary))])
 
     def _results(
         self, batches: Iterable[tuple[list[Encoding], list[int | None]]], run: Run
@@ -329,7 +335,7 @@ class TextExplainer:
         for number, (text, target) in enumerate(zip(texts, targets, strict=True)):
             name = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
             try:
-                windows = self._encoder.encode(text, overflow, name)
+                windows = self.encoder.encode(text, overflow, name)
                 for encoding in windows:
                     self._check_ids(encoding, name)
             except ValueError:
@@ -348,15 +354,30 @@ class TextExplainer:
 
     def _check_ids(self, encoding: Encoding, name: str) -> None:
         for token, token_id in zip(encoding.tokens, encoding.ids, strict=True):
-            if token_id >= len(self._vocabulary):
+            if token_id >= len(self.vocabulary):
                 raise ModelError(
                     f"model must have a row for every token, got {token!r} in {name} with id {token_id} "
-                    f"and {len(self._vocabulary)} rows; call model.resize_token_embeddings(len(tokenizer)) and train it"
+                    f"and {len(self.vocabulary)} rows; call model.resize_token_embeddings(len(tokenizer)) and train it"
                 )
 
     @functools.cached_property
     def _pads(self) -> bool:
-        return self._classifier.hides_padding(self._encoder)
+        return self.classifier.hides_padding(self.encoder)
+
+    def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
+        """Look up the path of a strategy, with the explainer's anchors, neighbours and candidates.
+
+        Args:
+            strategy: As in the constructor.
+            seed: For a random strategy; None for the explainer's own.
+
+        Returns:
+            The path, which later calls share.
+
+        Raises:
+            ValueError: If there is no such strategy.
+        """
+        return self._paths.path(strategy, seed=seed)
 
     def _baseline_ids(self, baseline: Baseline | Sequence[Baseline], n_steps: int) -> tuple[int, ...]:
         several = baseline if isinstance(baseline, Sequence) and not isinstance(baseline, str) else [baseline]
@@ -364,7 +385,7 @@ class TextExplainer:
             raise ValueError("baseline must be a token, or several, got none")
         if n_steps < len(several):
             raise ValueError(f"n_steps must be at least {len(several)}, one for each baseline, got {n_steps}")
-        return tuple(self._encoder.token_id("baseline", one, len(self._vocabulary)) for one in several)
+        return tuple(self.encoder.token_id("baseline", one, len(self.vocabulary)) for one in several)
 
     def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
         """The index of the class to explain for each text; None for the predicted one."""
@@ -372,10 +393,4 @@ class TextExplainer:
         wanted = given if isinstance(given, Sequence) and not isinstance(given, str) else [given] * n_texts
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
-        return [None if one == "predicted" else self._classifier.label_index(one) for one in wanted]
-
-
-def _number_of_steps(n_steps: int | str) -> int:
-    if isinstance(n_steps, str):
-        raise ValueError(f"n_steps must be 'auto' or an integer of at least 1, got {n_steps!r}")
-    return at_least_one("n_steps", n_steps)
+        return [None if one == "predicted" else self.classifier.label_index(one) for one in wanted]

@@ -16,6 +16,7 @@ from transformers import DistilBertModel
 from typer.testing import CliRunner
 
 from captum_dig import TextAttribution, TextExplainer, __version__, cli
+from captum_dig.cli import explaining, models, options
 from captum_dig.encoding import OVERFLOWS
 from captum_dig.quadrature import RULES
 from captum_dig.strategies import NAMES
@@ -76,6 +77,7 @@ def one_line(result):
 PROGRAM = """
 import json, sys, time
 from captum_dig import TextAttribution, cli
+from captum_dig.cli import models
 
 seconds, entry = float(sys.argv.pop(1)), json.loads(sys.argv.pop(1))
 
@@ -85,7 +87,7 @@ class Explainer:
             time.sleep(seconds)
             yield TextAttribution.from_dict(entry | {"text": text})
 
-cli._load = lambda *_, **__: Explainer()
+models.load = lambda *_, **__: Explainer()
 cli.main()
 """
 
@@ -136,7 +138,16 @@ def test_help_of_the_command_names_every_choice_and_the_demo():
     result = CliRunner().invoke(cli.app, ["explain", "--help"], prog_name="captum-dig")
     assert result.exit_code == 0
     words = " ".join(result.stdout.replace("│", " ").split())
-    for name in (*cli.STRATEGIES, *cli.METHODS, *cli.CANDIDATES, *OVERFLOWS, "pad", "predicted", "[+]", "[-]"):
+    for name in (
+        *options.STRATEGIES,
+        *options.METHODS,
+        *options.CANDIDATES,
+        *OVERFLOWS,
+        "pad",
+        "predicted",
+        "[+]",
+        "[-]",
+    ):
         assert name in words
     assert (
         "Without --model, the text is read by a small English sentiment classifier that comes with captum-dig." in words
@@ -146,9 +157,9 @@ def test_help_of_the_command_names_every_choice_and_the_demo():
 
 
 def test_choices_and_defaults_are_those_of_the_explainer():
-    assert NAMES == cli.STRATEGIES
-    assert sorted(cli.METHODS) == sorted(RULES)
-    ours = {name: p.default for name, p in inspect.signature(cli.explain).parameters.items()}
+    assert NAMES == options.STRATEGIES
+    assert sorted(options.METHODS) == sorted(RULES)
+    ours = {name: p.default for name, p in inspect.signature(explaining.explain).parameters.items()}
     theirs = inspect.signature(TextExplainer.__init__).parameters | dict(
         inspect.signature(TextExplainer.explain).parameters
     )
@@ -386,7 +397,7 @@ def test_a_write_that_fails_is_told_and_leaves_nothing_behind(run, tmp_path, mon
 @pytest.fixture
 def no_model(monkeypatch):
     """Fail the test if the model is loaded: these errors are found before."""
-    monkeypatch.setattr(cli, "_load", lambda *_, **__: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(models, "load", lambda *_, **__: pytest.fail("the model was loaded"))
 
 
 @pytest.mark.usefixtures("no_model")
@@ -532,7 +543,7 @@ def test_a_model_that_is_no_classifier(run, folder, tmp_path):
 
 
 def test_an_error_of_ours_is_not_blamed_on_the_user(run, monkeypatch):
-    monkeypatch.setattr(cli, "_bar", lambda *_, **__: {}["a bug"])
+    monkeypatch.setattr(explaining, "progress_bar", lambda *_, **__: {}["a bug"])
     result = run(TEXT)
     assert isinstance(result.exception, KeyError)
 

@@ -80,7 +80,7 @@ def test_text_explainers_agree():
     texts = ["A gorgeous, witty, seductive movie.", "dull"]
     here = TextExplainer.demo(cache=False)
     there = TextExplainer.demo(cache=False)
-    there._classifier.model.cuda()
+    there.classifier.model.cuda()
     for one, other in zip(here.explain(texts), there.explain(texts), strict=True):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-3)
         assert one.anchors == other.anchors

@@ -433,8 +433,8 @@ def test_the_demo():
 
 
 def test_tokenizers_know_their_limit(classifier):
-    assert make(classifier, tiny_tokenizer(max_length=10))._encoder.max_tokens == 10
-    assert make(classifier, tiny_tokenizer(max_length=10**30))._encoder.max_tokens == 32
+    assert make(classifier, tiny_tokenizer(max_length=10)).encoder.max_tokens == 10
+    assert make(classifier, tiny_tokenizer(max_length=10**30)).encoder.max_tokens == 32
 
 
 def test_auto_doubles_until_each_text_is_within_the_tolerance(explainer):

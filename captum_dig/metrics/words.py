@@ -3,6 +3,8 @@
 Takes a path and a `Vocabulary`, gives a mean distance for each sentence.
 """
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -71,6 +73,29 @@ def word_approximation_error(
     rows[moving.cpu()] = distances
     counts = moving.cpu().sum(dim=1)
     return torch.where(counts > 0, rows.sum(dim=1) / counts, torch.nan)
+
+
+def anchor_shares(anchor_ids: Tensor, kinds: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Measure which share of the words on the way is of each kind, such as unused rows or pieces of words.
+
+    Args:
+        anchor_ids: Rows on the way, shape (N, m), for N words, as `MonotonicPath.anchor_ids` gives them but without
+            the first, the word itself.
+        kinds: A mask of shape (V,) for each kind.
+
+    Returns:
+        For each kind the share in [0, 1] of every word's anchors, shape (N,), float32.
+
+    Raises:
+        ValueError: If `anchor_ids` has another shape or holds no anchor.
+
+    Example:
+        >>> anchor_shares(torch.tensor([[1, 2, 2, 3]]), {"even": torch.tensor([True, False, True, False])})
+        {'even': tensor([0.5000])}
+    """
+    if anchor_ids.dim() != 2 or not anchor_ids.shape[1]:
+        raise ValueError(f"anchor_ids must have shape (N, m) with m >= 1, got {tuple(anchor_ids.shape)}")
+    return {name: mask.to(anchor_ids.device)[anchor_ids].float().mean(dim=1) for name, mask in kinds.items()}
 
 
 def _points(words: Tensor, n_points: int, spacing: Spacing) -> Tensor:

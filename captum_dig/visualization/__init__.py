@@ -6,9 +6,10 @@ something to look at. It knows no model, so it draws the scores of any attributi
 """
 
 from captum_dig.visualization.base import Picture, Scale, Segment, TokenRow, cut_text, visible
+from captum_dig.visualization.plots import bar_plot, line_plot
 from captum_dig.visualization.record import captum_record
 from captum_dig.visualization.terminal import TerminalText, plain_text, terminal_text
-from captum_dig.visualization.web import html_fragment, html_page
+from captum_dig.visualization.web import html_document, html_fragment, html_page, html_words
 
 __all__ = [
     "Picture",
@@ -16,10 +17,14 @@ __all__ = [
     "Segment",
     "TerminalText",
     "TokenRow",
+    "bar_plot",
     "captum_record",
     "cut_text",
+    "html_document",
     "html_fragment",
     "html_page",
+    "html_words",
+    "line_plot",
     "plain_text",
     "terminal_text",
     "visible",

@@ -123,16 +123,50 @@ def html_page(pictures: Iterable[Picture], *, title: str = "Word attributions") 
         (True, False)
     """
     sections = [_section(picture, f"Text {i}") for i, picture in enumerate(pictures, start=1)]
+    return html_document(sections or ["<p>No texts.</p>"], title=title)
+
+
+def html_document(sections: Iterable[str], *, title: str, style: str = "") -> str:
+    """Put sections that are HTML already into a page of their own, with the colours of `html_page`.
+
+    Args:
+        sections: The parts of the page. They are not escaped.
+        title: The title, which is.
+        style: Further style rules.
+
+    Returns:
+        The page; it holds no script and forbids any.
+
+    Example:
+        >>> "<p>Done.</p>" in html_document(["<p>Done.</p>"], title="Report")
+        True
+    """
     name = _escape(title)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{name}</title>\n<style>{_PAGE_COLORS}{_STYLE}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1><bdi>{name}</bdi></h1>\n"
-        + ("\n".join(sections) or "<p>No texts.</p>")
-        + "\n</main>\n</body>\n</html>\n"
+        f"<title>{name}</title>\n<style>{_PAGE_COLORS}{_STYLE}{style}</style>\n</head>\n"
+        f"<body>\n<main>\n<h1><bdi>{name}</bdi></h1>\n" + "\n".join(sections) + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def html_words(picture: Picture) -> str:
+    """Draw the words of one picture alone, for a page of `html_document`.
+
+    Args:
+        picture: What to draw.
+
+    Returns:
+        A `div` element.
+
+    Example:
+        >>> from captum_dig.visualization import Segment
+        >>> html_words(Picture((Segment("so"),)))
+        '<div class="cdig-text" dir="auto">so</div>'
+    """
+    # dir="auto" reads right-to-left text in its own order.
+    return f'<div class="cdig-text" dir="auto">{_words(picture)}</div>'
 
 
 def html_fragment(picture: Picture) -> str:
@@ -156,8 +190,7 @@ def _section(picture: Picture, label: str) -> str:
         for part in (
             f'<section class="cdig" aria-label="{label}">',
             _pairs(picture.headline),
-            # dir="auto" reads right-to-left text in its own order.
-            f'<div class="cdig-text" dir="auto">{_words(picture)}</div>',
+            html_words(picture),
             _legend(picture),
             _table(picture.rows),
             _settings(picture),

@@ -1,0 +1,65 @@
+"""The application: what all commands have in common."""
+
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Annotated, Any
+
+from typer import Context, Exit, Option, Typer, echo
+from typer.core import TyperGroup
+
+from captum_dig import __version__
+from captum_dig.cli.console import one_line, say
+
+
+class _Commands(TyperGroup):
+    """Commands whose every failure is one line on standard error and exit status 2, whoever calls them."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            status = super().main(*args, **options | {"standalone_mode": False})
+        except Exception as error:
+            message = one_line(error)
+            if message is None:
+                raise
+            say("error", message)
+            status = 2
+        try:
+            echo(nl=False)  # flushes
+        except OSError:
+            # Nobody reads it, or nothing more fits. Python would try once more at its end, and complain.
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(status)
+
+
+app = Typer(
+    cls=_Commands,
+    help="Show which words drove a text classifier's decision, with Discretized Integrated Gradients.",
+    epilog='Try:\n\n  captum-dig explain "A gorgeous, witty, seductive movie."',
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line and leave the interpreter with its exit status."""
+    app(prog_name="captum-dig")
+
+
+@app.callback(invoke_without_command=True)
+def _commands(
+    context: Context, *, version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False
+) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that is not UTF-8 shows an escape for what it lacks.
+            stream.reconfigure(errors="backslashreplace")
+    if version:
+        echo(f"captum-dig {__version__}")
+        raise Exit
+    if context.invoked_subcommand is None:
+        echo(context.get_help(), nl=False)

@@ -1,0 +1,136 @@
+"""The command that compares attribution methods."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from rich.console import Console
+from typer import Exit, Option
+
+from captum_dig import __version__
+from captum_dig.cli import models
+from captum_dig.cli.app import app
+from captum_dig.cli.console import is_watched, make_console, progress_bar, say, warnings_as_lines
+from captum_dig.cli.datasets import read_dataset
+from captum_dig.cli.files import DASH, check_outputs, write_all
+from captum_dig.cli.options import CANDIDATES, COMPARED, PROTOCOLS, checked, file_option
+
+if TYPE_CHECKING:
+    from captum_dig.comparison import Comparison
+
+_HELP = (
+    "Compare attribution methods: which explains your model best?\n\n"
+    "Explains the same texts by every method with the same number of gradients, takes away the words with the highest "
+    "scores, and measures what that does to the model. Every mean comes with an interval.\n\n"
+    "Finished texts are kept, so that the same command goes on where it was stopped, and shows at once what it has "
+    "shown before."
+)
+_EXAMPLES = """Examples:
+
+  captum-dig compare --data reviews.txt --n 50
+  captum-dig compare --model ./my-classifier --data test.csv --baseline pad --baseline mask --html report.html
+  captum-dig compare --data test.tsv --methods integrated_gradients,dig_greedy,random --json result.json"""
+
+
+@app.command(help=_HELP, epilog=_EXAMPLES)
+def compare(
+    data: Annotated[
+        str, Option(help="A file of texts (.txt, .tsv, .csv, .jsonl), or a data set on the hub.", metavar="FILE|NAME")
+    ],
+    model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    methods: Annotated[
+        str, Option(help=f"Which methods, with commas between: {', '.join(COMPARED)}.", metavar="NAMES")
+    ] = ",".join(COMPARED),
+    baseline: Annotated[
+        list[str] | None,
+        Option(help="Starting point; may be given several times.", metavar="TOKEN", show_default="pad"),
+    ] = None,
+    n: Annotated[int, checked("How many texts, the first ones")] = 100,
+    n_steps: Annotated[int, checked("Gradients that a method may take for a text")] = 50,
+    protocol: Annotated[str, checked("How words are taken away", PROTOCOLS)] = "default",
+    candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, checked("How many words lie on the way")] = 30,
+    n_neighbors: Annotated[int, checked("Among how many neighbours each is chosen")] = 500,
+    seed: Annotated[int, Option(help="For all that draws at random.", metavar="N")] = 0,
+    split: Annotated[str, Option(help="The split of a data set on the hub.", metavar="NAME")] = "test",
+    column: Annotated[str | None, Option(help="The column of the texts.", metavar="NAME")] = None,
+    html: Annotated[Path | None, file_option("--html", "Write a report with plots; - is standard output.")] = None,
+    json_path: Annotated[Path | None, file_option("--json", "Write JSON; - is standard output.")] = None,
+) -> None:
+    """Compare methods: show a table, and write reports."""
+    outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
+    check_outputs(outputs, Path(data))
+    texts = read_dataset(data, split, column, n)
+    names = [name.strip().replace("-", "_") for name in methods.split(",") if name.strip()]
+    messages = make_console(stderr=True)
+    with warnings_as_lines(messages):
+        with messages.status("Loading the model", spinner="line") if is_watched() else nullcontext():
+            from captum_dig import bench
+
+            path = {"candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
+            explainer = models.load(model, **path)
+        decisive = (__version__, explainer.classifier.name, explainer.classifier.fingerprint, texts, names, baseline)
+        journal = _journal(messages, *decisive, n_steps, protocol, *path.values(), seed)
+        with progress_bar(messages, "Comparing", len(texts), shown=is_watched()) as bar:
+
+            def progress(done: int) -> None:
+                bar.update(bar.task_ids[0], completed=done)
+
+            try:
+                comparison = bench.compare(
+                    explainer,
+                    texts,
+                    names,
+                    baseline or ["pad"],
+                    n_steps=n_steps,
+                    protocols=cast("Any", PROTOCOLS[protocol]),
+                    seed=seed,
+                    journal=journal,
+                    progress=progress,
+                )
+            except KeyboardInterrupt:
+                if journal is not None:
+                    say("warning", f"stopped; the same command goes on from what is kept in {journal}")
+                raise
+    if DASH not in outputs.values():
+        _print(comparison)
+    if not write_all(outputs, _contents(comparison)):
+        raise Exit(2)
+
+
+def _journal(messages: Console, *decisive: object) -> Path | None:
+    """Where finished texts are kept, by all that decides what is found; None for nowhere."""
+    from captum_dig.tables import TableFolder
+
+    kept = TableFolder.default()
+    if kept is None:
+        return None
+    digest = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
+    journal = kept.folder / f"comparison-{digest}.jsonl"
+    try:
+        kept.folder.mkdir(parents=True, exist_ok=True)
+        journal.open("ab").close()
+    except OSError as error:
+        say("warning", f"finished texts are not kept, so stay until the end: {journal}: {error.strerror}", messages)
+        return None
+    return journal
+
+
+def _contents(comparison: "Comparison") -> dict[str, Callable[[], str]]:
+    from captum_dig.report import report_page
+
+    def as_json() -> str:
+        return json.dumps(comparison.to_dict(), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+
+    return {"--html": lambda: report_page(comparison), "--json": as_json}
+
+
+def _print(comparison: "Comparison") -> None:
+    from captum_dig.report import terminal_tables
+
+    screen = make_console()
+    for part in terminal_tables(comparison):
+        screen.print(part)

@@ -1,0 +1,98 @@
+"""Texts of a data set: a file, or a name on the hub."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+# What data sets call the column of texts.
+_COLUMNS = ("text", "sentence", "review", "content")
+
+
+def read_dataset(name: str, split: str, column: str | None, n: int) -> list[str]:
+    """Read the first texts of a data set.
+
+    Args:
+        name: A file, read by its ending: ``.csv`` and ``.tsv`` tables, with a row of names or with texts in the first
+            column; ``.jsonl`` lines of JSON; any other, one text a line. Or a data set's name on the Hugging Face hub.
+        split: The split of a data set on the hub.
+        column: The column of the texts; None for one called text, sentence, review or content.
+        n: How many texts.
+
+    Returns:
+        The texts, without those that are blank.
+
+    Raises:
+        ValueError: If there is no such data set, it holds no text, or its column of texts is not known.
+    """
+    path = Path(name)
+    if path.is_file():
+        texts = _from_file(path, column)
+    elif path.exists() or path.suffix or name.startswith((".", "/", "~")):
+        raise ValueError(f"--data must be a file or the name of a data set on the hub, got {name!r}, which is neither")
+    else:
+        texts = _from_hub(name, split, column)
+    found = []
+    for text in texts:
+        if text.strip():
+            found.append(text.strip())
+        if len(found) == n:
+            break
+    if not found:
+        raise ValueError(f"--data must hold at least one text, got {name!r} without any")
+    return found
+
+
+def _from_file(path: Path, column: str | None) -> Iterator[str]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            if path.suffix in (".csv", ".tsv"):
+                # A tab-separated line quotes nothing: its texts hold quotes of their own.
+                tabs = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+                yield from _from_rows(csv.reader(file) if path.suffix == ".csv" else tabs, column)
+            elif path.suffix in (".jsonl", ".ndjson"):
+                records = (json.loads(line) for line in file if line.strip())
+                yield from _from_records(records, column)
+            else:
+                yield from file
+    except UnicodeDecodeError as error:
+        raise ValueError(f"--data must be UTF-8 text, got {str(path)!r}; save it as UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"--data must hold one JSON object a line, got {str(path)!r}: {error}") from error
+
+
+def _from_rows(rows: Iterator[list[str]], column: str | None) -> Iterator[str]:
+    head = next(rows, [])
+    place = next((i for i, name in enumerate(head) if name == column or (column is None and name in _COLUMNS)), None)
+    if column is not None and place is None:
+        raise ValueError(f"--column must be one of {', '.join(map(repr, head))}, got {column!r}")
+    if place is None and head:
+        yield head[0]
+    for row in rows:
+        if len(row) > (place or 0):
+            yield row[place or 0]
+
+
+def _from_records(records: Iterable[Any], column: str | None) -> Iterator[str]:
+    for record in records:
+        names = list(record) if isinstance(record, dict) else []
+        name = column if column is not None else next((name for name in _COLUMNS if name in names), None)
+        if name not in names:
+            listed = ", ".join(map(repr, names)) or "none"
+            raise ValueError(f"--column must name the texts, one of {listed}, got {column!r}")
+        yield str(record[name])
+
+
+def _from_hub(name: str, split: str, column: str | None) -> Iterator[str]:
+    try:
+        import datasets  # type: ignore[import-not-found]  # only where there is a network
+    except ImportError:
+        raise ValueError(
+            f"--data must be a file, got {name!r}; for data sets on the hub, run: pip install datasets"
+        ) from None
+    try:
+        records = datasets.load_dataset(name, split=split, streaming=True)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--data must name a data set with the split {split!r}, got {name!r}: {error}") from error
+    yield from _from_records(records, column)

@@ -1,0 +1,109 @@
+"""The command that explains texts."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Exit, Option
+
+from captum_dig.cli import models
+from captum_dig.cli.app import app
+from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
+from captum_dig.cli.files import DASH, check_outputs, read_texts, write_all
+from captum_dig.cli.options import CANDIDATES, METHODS, STRATEGIES, checked, file_option, steps
+from captum_dig.encoding import OVERFLOWS
+from captum_dig.results import TextAttribution
+from captum_dig.visualization import html_page, terminal_text
+
+_EXPLAIN_HELP = (
+    "Show which words drove a text classifier's decision.\n\n"
+    "Without --model, the text is read by a small English sentiment classifier that comes with captum-dig. "
+    r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output; "
+    r"blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than "
+    "a few percent, raise --n-steps, or set it to auto."
+)
+_EXAMPLES = """Examples:
+
+  captum-dig explain "A gorgeous, witty, seductive movie."
+  captum-dig explain "Not bad." "Not good." --target POSITIVE
+  captum-dig explain --file reviews.txt --html reviews.html
+  captum-dig explain --model ./my-classifier "Hello" --json -
+  captum-dig explain -- "-5 stars: begins with a dash\""""
+
+
+@app.command(help=_EXPLAIN_HELP, epilog=_EXAMPLES)
+def explain(
+    text: Annotated[list[str] | None, Argument(help="Sentences, each in quotes.", metavar="TEXT")] = None,
+    file: Annotated[
+        Path | None, file_option("--file", "Explain each line of this file too; - is standard input.")
+    ] = None,
+    model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
+    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
+    strategy: Annotated[str, checked("How words on the way are chosen", STRATEGIES)] = "greedy",
+    candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, checked("How many words lie on the way")] = 30,
+    n_neighbors: Annotated[int, checked("Among how many neighbours each is chosen")] = 500,
+    n_steps: Annotated[str, steps("Gradients for each text; auto: until the delta is small")] = "50",
+    tolerance: Annotated[float, Option(help="With auto, a small delta, in percent.", metavar="PERCENT")] = 5.0,
+    method: Annotated[str, checked("How they are summed", METHODS)] = "gausslegendre",
+    seed: Annotated[int | None, Option(help="Repeats a random strategy.", metavar="N")] = None,
+    overflow: Annotated[str, checked("For texts too long for the model", OVERFLOWS)] = "truncate",
+    html: Annotated[Path | None, file_option("--html", "Write an HTML page; - is standard output.")] = None,
+    json_path: Annotated[Path | None, file_option("--json", "Write JSON; - is standard output.")] = None,
+) -> None:
+    """Explain texts: show what is found, and write it, whatever ends the work.
+
+    Outputs are checked and texts are read before the model is loaded.
+    """
+    outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
+    check_outputs(outputs, file)
+    texts = read_texts(text or [], file)
+    messages = make_console(stderr=True)
+    watched = is_watched()
+    with warnings_as_lines(messages):
+        with messages.status("Loading the model", spinner="line") if watched else nullcontext():
+            path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
+            explainer = models.load(model, **path, seed=seed)
+            rule: dict[str, Any] = {"baseline": baseline, "method": method, "overflow": overflow, "n_steps": n_steps}
+            # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
+            found = explainer.explain_each(texts, target, **rule, tolerance_percent=tolerance, batch_size=1)
+        results: list[TextAttribution] = []
+        shown = watched and (len(texts) > 1 or file is not None)
+        try:
+            # In characters, because the windows of one text are several results.
+            with progress_bar(messages, "Explaining", sum(map(len, texts)), shown=shown) as bar:
+                for number, result in enumerate(found):
+                    results += [result] if outputs else []
+                    # Both may be on one terminal: the bar makes room.
+                    bar.stop()
+                    if DASH not in outputs.values():
+                        _print(result, first=number == 0, go_on=bool(outputs))
+                    bar.start()
+                    bar.advance(bar.task_ids[0], len(result.text))
+        finally:
+            written = not results or write_all(outputs, _contents(results))
+    if not written:
+        raise Exit(2)
+
+
+def _contents(results: Sequence[TextAttribution]) -> dict[str, Callable[[], str]]:
+    def as_json() -> str:
+        found = [result.to_dict() for result in results]
+        return json.dumps(found, allow_nan=False, ensure_ascii=False, indent=2) + "\n"
+
+    return {"--html": lambda: html_page(result.to_picture() for result in results), "--json": as_json}
+
+
+def _print(result: TextAttribution, *, first: bool, go_on: bool) -> None:
+    screen = make_console()
+    try:
+        if not first:
+            screen.rule(characters="-", style="dim")
+        screen.print(terminal_text(result.to_picture()))
+    except SystemExit:
+        # Rich's answer to a reader that has left. Prints go nowhere from now on, but files may still be wanted.
+        if not go_on:
+            raise

@@ -1,0 +1,97 @@
+"""What commands read and write: texts in, pages and JSON out, each whole or not at all."""
+
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from typer import echo
+
+from captum_dig.cli.console import say
+
+DASH = Path("-")  # standard input or output
+
+
+def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
+    """Give the texts that were typed, then the lines of the file that are not blank."""
+    for text in texts:
+        if text != text.encode("utf-8", "ignore").decode("utf-8"):
+            raise ValueError(f"TEXT must be UTF-8, got {text!r}; set the terminal to UTF-8, or use --file")
+    if file is None:
+        if not texts:
+            raise ValueError("TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file")
+        return list(texts)
+    name = "standard input" if file == DASH else repr(str(file))
+    try:
+        # Who closes standard input leaves None.
+        data = file.read_bytes() if file != DASH else sys.stdin.buffer.read() if sys.stdin else b""
+    except OSError as error:
+        raise ValueError(f"--file must be a file that can be read, got {name}: {error.strerror}") from error
+    try:
+        lines = re.split(r"\r\n|\r|\n", data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        place = f"byte 0x{data[error.start]:02x} in line {1 + data.count(10, 0, error.start)}"
+        raise ValueError(f"--file must be UTF-8 text, got {name} with {place}; save it as UTF-8") from error
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise ValueError(f"--file must hold at least one text, got {name} without any; write one text a line")
+    return [*texts, *lines]
+
+
+def check_outputs(outputs: dict[str, Path], file: Path | None) -> None:
+    """Find out whether every output can be written, without changing anything."""
+    taken = {} if file is None or file == DASH else {file.resolve(): "--file"}
+    for option, path in outputs.items():
+        place = path if path == DASH else path.resolve()
+        if place in taken:
+            raise ValueError(f"{option} must be another file than {taken[place]}, got {str(path)!r}; rename one")
+        taken[place] = option
+        if path.is_dir():
+            raise ValueError(f"{option} must be a file, got the folder {str(path)!r}; name a file in it")
+        if not path.parent.is_dir():
+            raise ValueError(f"{option} must be in a folder that exists, got {str(path)!r}; create the folder first")
+        write(option, path, None)
+
+
+def write_all(outputs: Mapping[str, Path], contents: Mapping[str, Callable[[], str]]) -> bool:
+    """Write contents to every output that takes it, and say which does not; True if all do."""
+    complete = True
+    for option, path in outputs.items():
+        content = contents[option]()
+        try:
+            # Half a character, which UTF-8 cannot hold, becomes the escape that JSON has for it.
+            write(option, path, content.encode("utf-8", "backslashreplace"))
+        except ValueError as error:
+            complete = False
+            say("error", str(error))
+    return complete
+
+
+def write(option: str, path: Path, data: bytes | None) -> None:
+    """Write a file so that it is always either the old one or the new one, whole; None only tries."""
+    # Beside the file itself, also where a link leads to it: only there is replacing it one step.
+    part = path.resolve().with_name(f".captum-dig-{secrets.token_hex(8)}.part")
+    stays = path == DASH or (path.exists() and not path.is_file())  # a pipe or a device cannot be replaced
+    try:
+        if not stays:
+            part.write_bytes(data or b"")
+            if path.exists():
+                path.open("ab").close()  # the folder may be writable where the file is not
+                shutil.copymode(path, part)
+        if data is None:
+            return
+        if path == DASH:
+            echo(data, nl=False)
+        elif stays:
+            path.write_bytes(data)
+        else:
+            part.replace(path.resolve())
+    except BrokenPipeError:
+        return  # the reader has seen enough
+    except OSError as error:
+        problem = f"{option} must be a file that can be written, got {str(path)!r}: {error.strerror}"
+        raise ValueError(problem) from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,51 @@
+"""The command that ranks a vocabulary ahead of time."""
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Exit, Option, echo
+
+from captum_dig.cli import models
+from captum_dig.cli.app import app
+from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
+from captum_dig.cli.options import CANDIDATES, RANKED, checked
+
+_NEIGHBORS_HELP = (
+    "Rank the whole vocabulary of a model ahead of time.\n\n"
+    "'captum-dig explain' ranks the words that it meets and keeps the result, so this is for many texts, or for a "
+    "model that many will use. Baseline, candidates and numbers must be those of the later runs."
+)
+
+
+@app.command(help=_NEIGHBORS_HELP)
+def neighbors(
+    model: Annotated[str | None, Argument(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
+    strategy: Annotated[str, checked("How words on the way are chosen", RANKED)] = "greedy",
+    candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, checked("How many words lie on the way")] = 30,
+    n_neighbors: Annotated[int, checked("Among how many neighbours each is chosen")] = 500,
+    cache: Annotated[
+        Path | None,
+        Option(
+            help="The folder to keep it in; set CAPTUM_DIG_CACHE to it for later runs.", show_default="platform's cache"
+        ),
+    ] = None,
+) -> None:
+    """Rank the whole vocabulary of a model, and keep the table for later runs."""
+    if cache is None and os.environ.get("CAPTUM_DIG_CACHE") == "":
+        raise ValueError("CAPTUM_DIG_CACHE must name a folder, got nothing; unset it, or name one with --cache")
+    messages = make_console(stderr=True)
+    started = time.perf_counter()
+    with warnings_as_lines(messages):
+        path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
+        table = models.load(model, **path, cache=True if cache is None else cache).table(baseline)
+        with progress_bar(messages, "Ranking", len(table), shown=is_watched()) as bar:
+            for done in table.rank_all():
+                bar.update(bar.task_ids[0], completed=done)
+        kept = table.store()
+    if kept is None:
+        raise Exit(2)
+    echo(f"{len(table)} rows ranked in {time.perf_counter() - started:.0f} s, kept in {kept}")

@@ -1,0 +1,370 @@
+"""Comparison: what the scores of several methods are worth on the same texts.
+
+Takes the measurements that `captum_dig.bench` made; gives averages with intervals, tests against a method, the texts
+where methods disagree most, a table, and JSON that reads back. `captum_dig.report` draws it.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from captum_dig._fields import check_keys, from_json, to_json
+from captum_dig.metrics import (
+    Interval,
+    PairedTest,
+    TokenBatch,
+    bootstrap_interval,
+    kendall_tau,
+    paired_test,
+    pooled_delta_percent,
+)
+
+FORMAT = "captum_dig.Comparison"
+FORMAT_VERSION = 1
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How to read a number.
+
+    Attributes:
+        title: What tables call it.
+        better: 1 if higher is better, -1 if lower is, 0 if neither.
+        by_fraction: Whether there is one number for each top fraction.
+    """
+
+    title: str
+    better: int
+    by_fraction: bool = False
+
+
+METRICS: Final[dict[str, Metric]] = {
+    "log_odds": Metric("log-odds", -1, by_fraction=True),
+    "comprehensiveness": Metric("comprehensiveness", 1, by_fraction=True),
+    "sufficiency": Metric("sufficiency", -1, by_fraction=True),
+    "paper_log_odds": Metric("log-odds, paper's protocol", -1, by_fraction=True),
+    "paper_comprehensiveness": Metric("comprehensiveness, paper's protocol", 1, by_fraction=True),
+    "paper_sufficiency": Metric("sufficiency, paper's protocol", -1, by_fraction=True),
+    "kendall_tau": Metric("tau with leave-one-out", 1),
+    "delta": Metric("delta", 0),
+    "change": Metric("change of the output", 0),
+    "delta_percent": Metric("delta %", -1),
+    "word_approximation_error": Metric("WAE", -1),
+    "special_anchors": Metric("share of special anchors", 0),
+    "unused_anchors": Metric("share of unused anchors", 0),
+    "piece_anchors": Metric("share of anchors that are no words", 0),
+}
+
+
+@dataclass(frozen=True)
+class ComparisonSettings:
+    """How a comparison was made.
+
+    Attributes:
+        model: Name or folder of the model.
+        fingerprint: Of the model's weights.
+        texts: Of the texts.
+        methods: Names of the methods, in order.
+        details: The methods in full.
+        baselines: Names of the baselines, in order.
+        candidates: Which rows may be anchors.
+        n_steps: Gradients that a method may take for a text.
+        top_fractions: Shares of tokens taken away.
+        protocols: Of the faithfulness metrics.
+        n_curve_texts: For how many texts deltas were found for several numbers of steps.
+        curve_steps: Those numbers.
+        seed: For all that draws at random.
+        version: The version of captum_dig.
+    """
+
+    model: str
+    fingerprint: str
+    texts: str
+    methods: tuple[str, ...]
+    details: tuple[str, ...]
+    baselines: tuple[str, ...]
+    candidates: str
+    n_steps: int
+    top_fractions: tuple[float, ...]
+    protocols: tuple[str, ...]
+    n_curve_texts: int
+    curve_steps: tuple[int, ...]
+    seed: int
+    version: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields as strict JSON can hold them."""
+        return {name.name: to_json(getattr(self, name.name)) for name in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "ComparisonSettings":
+        """Make settings from what `to_dict` gave.
+
+        Raises:
+            ValueError: If a key is missing or unknown.
+        """
+        check_keys("settings", data, cls)
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
+        }
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one method's scores of one text, from one baseline, are worth.
+
+    Attributes:
+        method: The method.
+        baseline: The baseline.
+        word_scores: A score for each word of the text.
+        n_gradients: How many gradients it took.
+        seconds: How long that took.
+        values: Numbers by the name of the metric, one for each top fraction or one alone; NaN where there is none.
+        curve: |delta| in percent for each of the numbers of steps; empty for other texts and methods.
+    """
+
+    method: str
+    baseline: str
+    word_scores: tuple[float, ...]
+    n_gradients: int
+    seconds: float
+    values: Mapping[str, tuple[float, ...]]
+    curve: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class ComparedText:
+    """One text, and what every method's scores of it are worth.
+
+    Attributes:
+        text: The text.
+        target: The index of the class explained, the predicted one.
+        label: Its name.
+        word_offsets: Where the words stand in the text.
+        measurements: One for each method and baseline.
+    """
+
+    text: str
+    target: int
+    label: str
+    word_offsets: tuple[Span, ...]
+    measurements: tuple[Measurement, ...]
+
+    def find(self, method: str, baseline: str) -> Measurement:
+        """Look up the measurement of a method from a baseline."""
+        return next(m for m in self.measurements if (m.method, m.baseline) == (method, baseline))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields as strict JSON can hold them."""
+        return {
+            "text": self.text,
+            "target": self.target,
+            "label": self.label,
+            "word_offsets": [list(span) for span in self.word_offsets],
+            "measurements": [
+                {
+                    **{field.name: to_json(getattr(m, field.name)) for field in fields(m) if field.name != "values"},
+                    "values": {name: to_json(value) for name, value in m.values.items()},
+                }
+                for m in self.measurements
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "ComparedText":
+        """Make a text from what `to_dict` gave.
+
+        Raises:
+            ValueError: If a key is missing or unknown.
+        """
+        check_keys("text", data, cls)
+        measurements = []
+        for one in data["measurements"]:
+            check_keys("measurements", one, Measurement)
+            values = {name: tuple(from_json(value)) for name, value in one["values"].items()}
+            rest: dict[str, Any] = {key: from_json(value) for key, value in one.items() if key != "values"}
+            rest |= {key: tuple(rest[key]) for key in ("word_scores", "curve")}
+            measurements.append(Measurement(values=values, **rest))
+        offsets = tuple((start, stop) for start, stop in data["word_offsets"])
+        return cls(data["text"], data["target"], data["label"], offsets, tuple(measurements))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a method's scores are worth on average.
+
+    Attributes:
+        method: The method.
+        baseline: The baseline.
+        intervals: Averages with intervals, by the name of the metric.
+        tests: Paired tests against the reference method, by the name of the metric; none for the reference itself.
+        n_gradients: Gradients for a text, on average.
+        seconds: Seconds for a text, the median.
+        delta_percent: |delta| in percent of the change, the median; NaN where scores do not claim to add up.
+        pooled_delta_percent: The same over all texts together.
+    """
+
+    method: str
+    baseline: str
+    intervals: Mapping[str, Interval]
+    tests: Mapping[str, PairedTest]
+    n_gradients: float
+    seconds: float
+    delta_percent: float
+    pooled_delta_percent: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the scores of several methods are worth on the same texts.
+
+    Attributes:
+        settings: How it was made.
+        texts: The texts with their measurements.
+    """
+
+    settings: ComparisonSettings
+    texts: tuple[ComparedText, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of what was measured, in the order of tables."""
+        measured = {name for text in self.texts for m in text.measurements for name in m.values}
+        return tuple(name for name in METRICS if name in measured)
+
+    def values(
+        self, metric: str, method: str, baseline: str | None = None, top_fraction: float = 0.2
+    ) -> npt.NDArray[np.float64]:
+        """Look up a number for each text.
+
+        Args:
+            metric: The name of the metric.
+            method: The name of the method.
+            baseline: The baseline; None for the first.
+            top_fraction: One of the settings', for metrics that have it; of others the nearest is taken.
+
+        Returns:
+            Shape (N,); NaN where a text was skipped or the method has no such number.
+
+        Raises:
+            ValueError: If there is no such metric, method or baseline.
+        """
+        baseline = self.settings.baselines[0] if baseline is None else baseline
+        for name, value, known in (
+            ("metric", metric, tuple(METRICS)),
+            ("method", method, self.settings.methods),
+            ("baseline", baseline, self.settings.baselines),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+        nearest = np.abs(np.array(self.settings.top_fractions) - top_fraction).argmin()
+        place = int(nearest) if METRICS[metric].by_fraction else 0
+        found = (text.find(method, baseline).values.get(metric) for text in self.texts)
+        return np.array([math.nan if value is None else value[place] for value in found])
+
+    def summary(self, reference: str = "integrated_gradients", top_fraction: float = 0.2) -> list[Summary]:
+        """Average over the texts.
+
+        Args:
+            reference: The method that the others are tested against; no tests where it is not among them.
+            top_fraction: As in `values`.
+
+        Returns:
+            One for each baseline and method.
+        """
+        found = []
+        for baseline, method in itertools.product(self.settings.baselines, self.settings.methods):
+            intervals, tests = {}, {}
+            for metric in self.metrics:
+                values = self.values(metric, method, baseline, top_fraction)
+                intervals[metric] = bootstrap_interval(values, seed=self.settings.seed)
+                if reference in self.settings.methods and method != reference and METRICS[metric].better:
+                    others = self.values(metric, reference, baseline, top_fraction)
+                    tests[metric] = paired_test(values, others, seed=self.settings.seed)
+            measurements = [text.find(method, baseline) for text in self.texts]
+            percents = self.values("delta_percent", method, baseline)
+            deltas, changes = (
+                torch.from_numpy(self.values(name, method, baseline)).nan_to_num() for name in ("delta", "change")
+            )
+            completes = bool((~np.isnan(percents)).any())
+            found.append(
+                Summary(
+                    method=method,
+                    baseline=baseline,
+                    intervals=intervals,
+                    tests=tests,
+                    n_gradients=float(np.mean([m.n_gradients for m in measurements])),
+                    seconds=float(np.median([m.seconds for m in measurements])),
+                    delta_percent=float(np.nanmedian(percents)) if completes else math.nan,
+                    pooled_delta_percent=pooled_delta_percent(deltas, changes) if completes else math.nan,
+                )
+            )
+        return found
+
+    def disagreements(self, n: int = 5, baseline: str | None = None) -> list[tuple[ComparedText, float]]:
+        """Find the texts where methods rank the words most differently.
+
+        Args:
+            n: How many texts.
+            baseline: The baseline; None for the first.
+
+        Returns:
+            The texts, each with the mean Kendall tau between two methods, lowest first. Random scores do not count.
+        """
+        baseline = self.settings.baselines[0] if baseline is None else baseline
+        names = [name for name in self.settings.methods if name != "random"]
+        ranked = []
+        for text in self.texts:
+            scores = torch.tensor([text.find(name, baseline).word_scores for name in names])
+            pairs = torch.combinations(torch.arange(len(names)))
+            ones = torch.ones(len(pairs), scores.shape[1], dtype=torch.int64)
+            batch = TokenBatch(ones, ones, torch.zeros_like(ones), pad_id=0)
+            if len(pairs) and scores.shape[1] > 1:
+                tau = float(kendall_tau(scores[pairs[:, 0]], scores[pairs[:, 1]], batch).nanmean())
+                ranked.append((text, tau))
+        return sorted((pair for pair in ranked if not math.isnan(pair[1])), key=lambda pair: pair[1])[:n]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as strict JSON can hold it; `from_dict` gives back an equal comparison."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "settings": self.settings.to_dict(),
+            "texts": [text.to_dict() for text in self.texts],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Comparison":
+        """Make a comparison from what `to_dict` gave.
+
+        Args:
+            data: The dictionary, also after a round trip through JSON.
+
+        Returns:
+            A comparison equal to the first one.
+
+        Raises:
+            TypeError: If `data` is not a mapping.
+            ValueError: If the format is another one, or a key is missing or unknown.
+        """
+        if not isinstance(data, Mapping):
+            raise TypeError(f"data must be a mapping, got {type(data).__name__}; pass what to_dict gave")
+        version = (data.get("format"), data.get("format_version"))
+        if version != (FORMAT, FORMAT_VERSION):
+            raise ValueError(
+                f"data must have the format {(FORMAT, FORMAT_VERSION)}, got {version}; "
+                "write it with this version's to_dict"
+            )
+        texts = tuple(ComparedText.from_dict(text) for text in data["texts"])
+        return cls(ComparisonSettings.from_dict(data["settings"]), texts)
+
+    def __repr__(self) -> str:
+        return f"Comparison(model={self.settings.model!r}, methods={self.settings.methods}, n_texts={len(self.texts)})"

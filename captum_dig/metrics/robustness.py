@@ -1,0 +1,152 @@
+"""Captum's own two measures, one number for each sentence: infidelity and sensitivity.
+
+Takes a model as a function of embeddings. Special tokens and padding are not disturbed.
+"""
+
+from collections.abc import Callable
+
+import torch
+from captum.metrics import infidelity as captum_infidelity
+from captum.metrics import sensitivity_max
+from torch import Tensor
+
+from captum_dig.errors import at_least_one
+
+
+def infidelity(
+    forward_func: Callable[..., Tensor],
+    embeddings: Tensor,
+    attributions: Tensor,
+    fixed: Tensor,
+    target: Tensor,
+    baselines: Tensor | None = None,
+    *,
+    additional_forward_args: tuple[Tensor, ...] = (),
+    noise: float = 0.02,
+    n_samples: int = 20,
+    seed: int = 0,
+) -> Tensor:
+    """Measure how badly attributions predict what small noise on the embeddings does to the output. Lower is better.
+
+    Args:
+        forward_func: From embeddings, shape (B, T, D), and the further arguments to logits (B, C).
+        embeddings: Embeddings of the sentences.
+        attributions: Attributions to them, shape (B, T, D), before any sum.
+        fixed: True for tokens that are left alone, shape (B, T).
+        target: The class that was explained, shape (B,).
+        baselines: Where the attributions start, shape (B, T, D); None for zeros. They are divided by (embeddings -
+            baselines), to be slopes.
+        additional_forward_args: Further arguments of `forward_func`.
+        noise: Standard deviation of the noise on each coordinate, above 0.
+        n_samples: How many disturbances to average over, at least 1.
+        seed: For drawing them.
+
+    Returns:
+        Captum's infidelity with ``normalize=True``, shape (B,), float32.
+
+    Raises:
+        ValueError: If a number is out of range or a shape is wrong.
+
+    Example:
+        >>> forward = lambda x: x.sum(dim=1)
+        >>> x = torch.tensor([[[3.0, 1.0]]])
+        >>> free = torch.zeros(1, 1, dtype=torch.bool)
+        >>> infidelity(forward, x, torch.tensor([[[3.0, 0.0]]]), free, torch.tensor([0])) < 1e-4
+        tensor([True])
+
+    References:
+        Yeh et al. (2019), definition 2.1 [yeh-2019]; `captum.metrics.infidelity`.
+    """
+    at_least_one("n_samples", n_samples)
+    _check(embeddings, fixed, noise)
+    if attributions.shape != embeddings.shape:
+        raise ValueError(
+            f"attributions must have the shape of the embeddings, {tuple(embeddings.shape)}, "
+            f"got {tuple(attributions.shape)}; pass them before they are summed"
+        )
+    generator = torch.Generator().manual_seed(seed)
+    ways = embeddings if baselines is None else embeddings - baselines
+
+    def disturb(inputs: Tensor) -> tuple[Tensor, Tensor]:
+        # Captum repeats every example n_samples times, one after the other; all examples get the same noise.
+        copies = len(inputs) // len(embeddings)
+        drawn = torch.randn((copies, *inputs.shape[1:]), generator=generator).to(inputs) * noise
+        drawn = drawn.repeat(len(embeddings), 1, 1)
+        drawn = drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0)
+        way = ways.repeat_interleave(copies, dim=0)
+        return torch.where(way == 0, 0, drawn / way), inputs - drawn
+
+    result: Tensor = captum_infidelity(
+        forward_func,
+        disturb,
+        embeddings,
+        attributions,
+        additional_forward_args=additional_forward_args or None,
+        target=target,
+        n_perturb_samples=n_samples,
+        normalize=True,
+    )
+    return result.float()
+
+
+def sensitivity(
+    explain: Callable[..., Tensor],
+    embeddings: Tensor,
+    fixed: Tensor,
+    *,
+    radius: float = 0.02,
+    n_samples: int = 5,
+    seed: int = 0,
+) -> Tensor:
+    """Measure how far attributions move when the embeddings move a little. Lower is better.
+
+    Args:
+        explain: From embeddings, shape (B, T, D), to attributions of this shape.
+        embeddings: Embeddings of the sentences.
+        fixed: True for tokens that are left alone, shape (B, T).
+        radius: How far each coordinate may move, above 0.
+        n_samples: How many neighbours to take the worst of, at least 1.
+        seed: For drawing them.
+
+    Returns:
+        The largest relative change of the attributions, shape (B,), float32.
+
+    Raises:
+        ValueError: If a number is out of range or a shape is wrong.
+
+    Example:
+        >>> x = torch.tensor([[[3.0, 1.0]]])
+        >>> sensitivity(lambda x: 0 * x + 1, x, torch.zeros(1, 1, dtype=torch.bool))
+        tensor([0.])
+
+    References:
+        Yeh et al. (2019), definition 3.1 [yeh-2019]; `captum.metrics.sensitivity_max`.
+    """
+    at_least_one("n_samples", n_samples)
+    _check(embeddings, fixed, radius)
+    generator = torch.Generator().manual_seed(seed)
+
+    def disturb(inputs: Tensor) -> tuple[Tensor]:
+        copies = len(inputs) // len(embeddings)
+        drawn = (2 * torch.rand((copies, *inputs.shape[1:]), generator=generator).to(inputs) - 1) * radius
+        drawn = drawn.repeat(len(embeddings), 1, 1)
+        return (inputs + drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0),)
+
+    def explanations(inputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor]:
+        return (explain(inputs[0] if isinstance(inputs, tuple) else inputs),)
+
+    # One at a time, so that what `explain` was made for, one batch of these sentences, is what it gets.
+    result: Tensor = sensitivity_max(
+        explanations, embeddings, disturb, n_perturb_samples=n_samples, max_examples_per_batch=len(embeddings)
+    )
+    return result.float()
+
+
+def _check(embeddings: Tensor, fixed: Tensor, size: float) -> None:
+    if embeddings.dim() != 3 or embeddings.shape[:2] != fixed.shape:
+        raise ValueError(
+            f"embeddings must have shape (B, T, D) and fixed (B, T), "
+            f"got {tuple(embeddings.shape)} and {tuple(fixed.shape)}"
+        )
+    if not size > 0:
+        raise ValueError(f"noise and radius must be above 0, got {size!r}")

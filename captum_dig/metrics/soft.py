@@ -1,0 +1,142 @@
+"""Soft faithfulness: parts of every word are taken away, more of those with high scores.
+
+Takes a model as a function of embeddings, and one score for each token; gives one number for each sentence. Nothing is
+cut off at a top fraction, and no word is gone altogether, so the sentences stay closer to those that the model knows.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from captum_dig.errors import at_least_one
+
+EmbeddingFunction = Callable[[Tensor, Tensor], Tensor]
+
+
+def soft_comprehensiveness(
+    forward_func: EmbeddingFunction,
+    embeddings: Tensor,
+    attention_mask: Tensor,
+    attributions: Tensor,
+    fixed: Tensor,
+    target: Tensor | None = None,
+    *,
+    n_samples: int = 10,
+    seed: int = 0,
+) -> Tensor:
+    """Measure how much the probability falls when high-scoring tokens lose most of their embedding. Higher is better.
+
+    Args:
+        forward_func: From embeddings (B, T, D) and attention mask (B, T) to logits (B, C).
+        embeddings: Embeddings of the sentences, shape (B, T, D).
+        attention_mask: 1 for tokens and 0 for padding, shape (B, T).
+        attributions: A score for each token, shape (B, T). In each sentence the lowest becomes 0 and the highest 1;
+            where all are equal, 1/2.
+        fixed: True for tokens that stay whole, special ones and padding, shape (B, T).
+        target: The class that they explain, shape (B,); None for the predicted one.
+        n_samples: How often to draw what is lost, at least 1.
+        seed: For drawing; sentences of one shape lose the same places for the same score.
+
+    Returns:
+        p(whole) - p(what is left), averaged over the samples, shape (B,), float32.
+
+    Raises:
+        ValueError: If the shapes differ or `n_samples` is below 1.
+
+    Example:
+        >>> embeddings = torch.tensor([[[2.0], [0.0]]])
+        >>> forward = lambda rows, mask: torch.cat([rows.sum(1), torch.zeros(len(rows), 1)], dim=1)
+        >>> none = torch.zeros(1, 2, dtype=torch.bool)
+        >>> soft_comprehensiveness(forward, embeddings, torch.ones(1, 2), torch.tensor([[1.0, 0.0]]), none)
+        tensor([0.3808])
+
+    References:
+        Zhao and Aletras (2023), section 3, without their division by the effect of an empty text [zhao-aletras-2023].
+    """
+    scaled = _scaled(attributions, fixed)
+    return _fall(forward_func, embeddings, attention_mask, 1 - scaled, fixed, target, n_samples, seed)
+
+
+def soft_sufficiency(
+    forward_func: EmbeddingFunction,
+    embeddings: Tensor,
+    attention_mask: Tensor,
+    attributions: Tensor,
+    fixed: Tensor,
+    target: Tensor | None = None,
+    *,
+    n_samples: int = 10,
+    seed: int = 0,
+) -> Tensor:
+    """Measure how much the probability falls when low-scoring tokens lose most of their embedding. Lower is better.
+
+    Args:
+        forward_func: As in `soft_comprehensiveness`.
+        embeddings: Embeddings of the sentences, shape (B, T, D).
+        attention_mask: Shape (B, T).
+        attributions: A score for each token, shape (B, T), scaled as in `soft_comprehensiveness`.
+        fixed: True for tokens that stay whole, shape (B, T).
+        target: The class that they explain, shape (B,); None for the predicted one.
+        n_samples: How often to draw what is lost, at least 1.
+        seed: For drawing.
+
+    Returns:
+        p(whole) - p(what is left), averaged over the samples, shape (B,), float32.
+
+    Raises:
+        ValueError: As in `soft_comprehensiveness`.
+
+    Example:
+        >>> embeddings = torch.tensor([[[2.0], [0.0]]])
+        >>> forward = lambda rows, mask: torch.cat([rows.sum(1), torch.zeros(len(rows), 1)], dim=1)
+        >>> none = torch.zeros(1, 2, dtype=torch.bool)
+        >>> soft_sufficiency(forward, embeddings, torch.ones(1, 2), torch.tensor([[1.0, 0.0]]), none) < 1e-6
+        tensor([True])
+
+    References:
+        Zhao and Aletras (2023), section 3 [zhao-aletras-2023].
+    """
+    scaled = _scaled(attributions, fixed)
+    return _fall(forward_func, embeddings, attention_mask, scaled, fixed, target, n_samples, seed)
+
+
+def _scaled(attributions: Tensor, fixed: Tensor) -> Tensor:
+    """Scores from 0 for the lowest of a sentence to 1 for the highest."""
+    if attributions.shape != fixed.shape:
+        raise ValueError(f"attributions must have shape {tuple(fixed.shape)}, got {tuple(attributions.shape)}")
+    scores = attributions.float()
+    low = scores.masked_fill(fixed, torch.inf).amin(dim=1, keepdim=True)
+    high = scores.masked_fill(fixed, -torch.inf).amax(dim=1, keepdim=True)
+    return torch.where(high > low, (scores - low) / (high - low), 0.5)
+
+
+def _fall(
+    forward_func: EmbeddingFunction,
+    embeddings: Tensor,
+    attention_mask: Tensor,
+    kept: Tensor,
+    fixed: Tensor,
+    target: Tensor | None,
+    n_samples: int,
+    seed: int,
+) -> Tensor:
+    at_least_one("n_samples", n_samples)
+    if embeddings.shape[:2] != fixed.shape or attention_mask.shape != fixed.shape:
+        raise ValueError(
+            f"embeddings and attention_mask must begin with the shape of fixed, {tuple(fixed.shape)}, "
+            f"got {tuple(embeddings.shape)} and {tuple(attention_mask.shape)}"
+        )
+    generator = torch.Generator().manual_seed(seed)
+    shares = kept.masked_fill(fixed, 1.0)[..., None]
+    with torch.no_grad():
+        logits = forward_func(embeddings, attention_mask).float()
+        classes = (logits.argmax(dim=1) if target is None else target.to(logits.device))[:, None]
+        whole = logits.softmax(dim=1).gather(1, classes)[:, 0]
+        left = torch.zeros_like(whole)
+        for _ in range(n_samples):
+            # Drawn for one sentence and used for all, so that a batch is its rows.
+            drawn = torch.rand((1, *embeddings.shape[1:]), generator=generator).to(embeddings.device)
+            rows = torch.where(drawn < shares, embeddings, 0)
+            left += forward_func(rows, attention_mask).float().softmax(dim=1).gather(1, classes)[:, 0] / n_samples
+    return whole - left

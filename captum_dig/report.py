@@ -1,0 +1,239 @@
+"""Report: a comparison as a table on the terminal, and as a page with plots and texts.
+
+Takes a `Comparison`; gives Rich's table, or HTML.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from captum_dig.comparison import METRICS, ComparedText, Comparison, Summary
+from captum_dig.metrics import Interval
+from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot
+
+TITLES = {
+    "integrated_gradients": "IG",
+    "dig_greedy": "DIG greedy",
+    "dig_maxcount": "DIG maxcount",
+    "dig_random_anchor": "DIG rnd anchor",
+    "dig_random_neighbor": "DIG rnd neighbour",
+    "gradient_shap": "GradientShap",
+    "deeplift": "DeepLIFT",
+    "input_x_gradient": "InputXGradient",
+    "leave_one_out": "leave-one-out",
+    "random": "random",
+}
+_ARROWS = {1: " ↑", -1: " ↓", 0: ""}
+_SIGNIFICANT = 0.05
+_LEGEND = (
+    "Means over {n} texts ± half the width of their 95 % intervals. * differs from IG (paired, p < 0.05). "
+    "tau: rank correlation with leave-one-out. Δ %: delta, median. WAE: distance of the path from words. "
+    "n: gradients for a text."
+)
+_STYLE = """
+main{max-width:72rem}
+table.cdig-results{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}
+.cdig-results th,.cdig-results td{padding:.25em .7em .25em 0;text-align:end;white-space:nowrap;\
+border-bottom:1px solid var(--cdig-hatch)}
+.cdig-results th:first-child,.cdig-results td:first-child{text-align:start}
+.cdig-results small{opacity:.75}
+.cdig-plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1rem}
+.cdig-plots svg{width:100%;height:auto}
+.cdig-texts dt{font-weight:600;margin-top:.5em}
+.cdig-texts .cdig-text{margin:.1em 0}
+"""
+
+
+def title(method: str) -> str:
+    """Write a method's name for people."""
+    return TITLES.get(method, method)
+
+
+def terminal_tables(comparison: Comparison) -> list[Table | Text]:
+    """Lay out averages as a table for each baseline, and a legend.
+
+    Args:
+        comparison: The comparison.
+
+    Returns:
+        What Rich prints.
+    """
+    metrics = [name for name in comparison.metrics if METRICS[name].by_fraction]
+    tables: list[Table | Text] = []
+    for baseline, rows in itertools.groupby(comparison.summary(), key=lambda row: row.baseline):
+        table = Table(
+            title=f"baseline {baseline}", title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+        )
+        table.add_column("method", no_wrap=True)
+        for name in (*(_heading(metric) for metric in metrics), "tau ↑", "Δ % ↓", "WAE ↓", "n", "s/text"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(
+                title(row.method),
+                *(_short(row, metric) for metric in metrics),
+                *_rest(row),
+            )
+        tables.append(table)
+    return [*tables, Text(_LEGEND.format(n=len(comparison.texts)))]
+
+
+def report_page(comparison: Comparison, *, n_disagreements: int = 5) -> str:
+    """Draw a comparison as one HTML file that needs nothing else.
+
+    Args:
+        comparison: The comparison.
+        n_disagreements: How many of the texts where methods disagree most to show.
+
+    Returns:
+        The page, with tables, plots, texts and settings; it holds no script.
+    """
+    summaries = comparison.summary()
+    sections = [
+        f"<p>{len(comparison.texts)} texts, model <bdi>{escape(comparison.settings.model)}</bdi>, "
+        f"{comparison.settings.n_steps} gradients for each method that takes more than one.</p>",
+        *_html_tables(comparison, summaries),
+        f'<h2>Plots</h2><div class="cdig-plots">{"".join(_plots(comparison, summaries))}</div>',
+        *_disagreements(comparison, n_disagreements),
+        _settings(comparison),
+    ]
+    return html_document(sections, title="Attribution methods compared", style=_STYLE)
+
+
+def _heading(metric: str) -> str:
+    short = {"log_odds": "log-odds", "comprehensiveness": "comp.", "sufficiency": "suff."}
+    name = metric.removeprefix("paper_")
+    return f"{short[name]}{' (paper)' if name != metric else ''}{_ARROWS[METRICS[metric].better]}"
+
+
+def _short(row: Summary, metric: str) -> str:
+    interval = row.intervals[metric]
+    half = (interval.high - interval.low) / 2
+    test = row.tests.get(metric)
+    star = "*" if test is not None and test.p_value < _SIGNIFICANT else " "
+    return f"{_number(interval.mean, 2)}±{_number(half, 2)}{star}"
+
+
+def _rest(row: Summary) -> tuple[str, ...]:
+    tau, error = (row.intervals.get(name) for name in ("kendall_tau", "word_approximation_error"))
+    return (
+        _number(tau.mean, 2) if tau else "",
+        _number(row.delta_percent, 1),
+        _number(error.mean, 3) if error else "",
+        f"{row.n_gradients:.0f}",
+        f"{row.seconds:.3f}",
+    )
+
+
+def _number(value: float, digits: int) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _html_tables(comparison: Comparison, summaries: Sequence[Summary]) -> Iterable[str]:
+    metrics = [name for name in comparison.metrics if METRICS[name].better]
+    for baseline, group in itertools.groupby(summaries, key=lambda row: row.baseline):
+        heads = [f"{METRICS[name].title}{_ARROWS[METRICS[name].better]}" for name in metrics if name != "delta_percent"]
+        heads += ["delta %, median (pooled) ↓", "gradients", "s / text"]
+        lines = ["<tr><th>method</th>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"]
+        for row in group:
+            cells = [_cell(row, name) for name in metrics if name != "delta_percent"]
+            pooled = _number(row.pooled_delta_percent, 2)
+            cells.append(f"{_number(row.delta_percent, 2)} ({pooled})" if pooled else "")
+            cells += [f"{row.n_gradients:.0f}", f"{row.seconds:.3f}"]
+            name = f'<td scope="row"><bdi>{escape(title(row.method))}</bdi></td>'
+            lines.append(f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+        yield (
+            f'<h2>Baseline <bdi>{escape(baseline)}</bdi></h2><div class="cdig-scroll" tabindex="0" role="region" '
+            f'aria-label="Results"><table class="cdig-results">{"".join(lines)}</table></div>'
+        )
+    yield (
+        "<p>Means with 95 % bootstrap intervals over texts; p: paired sign-flip test against Integrated Gradients from "
+        "the same baseline. Top share of tokens: 20 % (or the nearest there is). Many tests stand here: of twenty "
+        "without any difference, one has p &lt; 0.05.</p>"
+    )
+
+
+def _cell(row: Summary, metric: str) -> str:
+    interval, test = row.intervals[metric], row.tests.get(metric)
+    if math.isnan(interval.mean):
+        return ""
+    text = f"{interval.mean:.3f}<br><small>{_number(interval.low, 3)} … {_number(interval.high, 3)}"
+    if test is not None and not math.isnan(test.p_value):
+        text += f"<br>p {'&lt; 0.001' if test.p_value < 0.001 else f'= {test.p_value:.3f}'}"
+    skipped = interval.n
+    return f'<span title="{skipped} texts">{text}</small></span>'
+
+
+def _plots(comparison: Comparison, summaries: Sequence[Summary]) -> Iterable[str]:
+    settings = comparison.settings
+    for metric in comparison.metrics:
+        if not METRICS[metric].by_fraction and metric != "word_approximation_error":
+            continue
+        bars: dict[str, dict[str, tuple[float, float, float]]] = {}
+        for row in summaries:
+            interval: Interval = row.intervals[metric]
+            if not math.isnan(interval.mean):
+                bars.setdefault(title(row.method), {})[row.baseline] = (interval.mean, interval.low, interval.high)
+        heading = METRICS[metric].title + _ARROWS[METRICS[metric].better]
+        yield bar_plot(bars, title=f"{heading}, with 95 % intervals", label=heading)
+    for baseline, metric in itertools.product(settings.baselines, comparison.metrics):
+        if METRICS[metric].by_fraction and len(settings.top_fractions) > 1:
+            percents = [100 * fraction for fraction in settings.top_fractions]
+            heading = METRICS[metric].title + _ARROWS[METRICS[metric].better]
+            lines = {
+                title(method): (
+                    percents,
+                    [_mean(comparison.values(metric, method, baseline, f)) for f in settings.top_fractions],
+                )
+                for method in settings.methods
+            }
+            yield line_plot(lines, title=f"{heading} by share of tokens, {baseline}", x_label="top %", y_label=heading)
+    for baseline in settings.baselines:
+        curves = {
+            title(method): (settings.curve_steps, np.median(found, axis=0).tolist())
+            for method in settings.methods
+            if (found := [c for text in comparison.texts if (c := text.find(method, baseline).curve)])
+        }
+        if curves:
+            yield line_plot(
+                curves,
+                title=f"Delta by number of gradients, {baseline}",
+                x_label="n_steps",
+                y_label="median delta %",
+                logarithmic=True,
+            )
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.nanmean(values)) if (~np.isnan(values)).any() else math.nan
+
+
+def _disagreements(comparison: Comparison, n: int) -> Iterable[str]:
+    for baseline in comparison.settings.baselines[:1]:
+        found = comparison.disagreements(n, baseline)
+        if found:
+            yield f"<h2>Where methods disagree most</h2><p>Baseline <bdi>{escape(baseline)}</bdi>.</p>"
+        for text, tau in found:
+            rows = [_words(text, method, baseline) for method in comparison.settings.methods if method != "random"]
+            yield (
+                f'<section class="cdig cdig-texts"><p>Explained: <bdi>{escape(text.label)}</bdi>; mean tau between '
+                f"methods {tau:.2f}</p><dl style='display:block'>{''.join(rows)}</dl></section>"
+            )
+
+
+def _words(text: ComparedText, method: str, baseline: str) -> str:
+    picture = Picture(cut_text(text.text, text.word_offsets, text.find(method, baseline).word_scores))
+    return f"<dt>{escape(title(method))}</dt><dd>{html_words(picture)}</dd>"
+
+
+def _settings(comparison: Comparison) -> str:
+    written = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in comparison.settings.to_dict().items()
+    }
+    items = "".join(f"<dt>{escape(name)}</dt><dd><bdi>{escape(text)}</bdi></dd>" for name, text in written.items())
+    return f'<section class="cdig"><details><summary>Settings</summary><dl>{items}</dl></details></section>'

@@ -1,0 +1,141 @@
+"""Draw bars with intervals, and lines, as pictures that stand in an HTML page.
+
+Takes numbers by name; gives `svg` elements whose text takes the colour of the page around them.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Told apart by readers who do not see every colour, on white and on black (Okabe and Ito).
+_COLORS = ("#0090d0", "#d55e00", "#009e73", "#cc79a7", "#b88a00", "#56b4e9", "#8c6bb1", "#7f7f7f", "#a6761d", "#e7298a")
+_MARKERS = "osD^vPX*<>"
+_LINES = ("-", "--", "-.", ":")
+# What stands for the colour of the page's text until the picture is written.
+_INK = "#010203"
+
+
+def bar_plot(
+    bars: Mapping[str, Mapping[str, tuple[float, float, float]]], *, title: str, label: str, width: float = 6.0
+) -> str:
+    """Draw bars with intervals: a row for each name, in it a bar for each group.
+
+    Args:
+        bars: For each name and group the value and the ends of its interval; NaN is left out.
+        title: What the picture shows.
+        label: What the numbers are.
+        width: Width in inches.
+
+    Returns:
+        An `svg` element.
+
+    Example:
+        >>> bar_plot({"IG": {"pad": (1.0, 0.5, 1.5)}}, title="Faithfulness", label="log-odds").startswith("<svg")
+        True
+    """
+    names = list(bars)
+    groups = list(dict.fromkeys(group for row in bars.values() for group in row))
+    thick = 0.8 / max(1, len(groups))
+
+    def draw(axes: Axes) -> None:
+        for g, group in enumerate(groups):
+            for n, name in enumerate(names):
+                value, low, high = bars[name].get(group, (math.nan,) * 3)
+                if math.isnan(value):
+                    continue
+                place = n + (g - (len(groups) - 1) / 2) * thick
+                axes.barh(place, value, height=0.9 * thick, color=_COLORS[g], label=group if n == 0 else None)
+                if not math.isnan(low):
+                    axes.errorbar(value, place, xerr=[[max(0, value - low)], [max(0, high - value)]], color=_INK, lw=1)
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.axvline(0, color=_INK, lw=0.8)
+        axes.set_xlabel(label)
+        axes.grid(axis="x", alpha=0.3)
+        if len(groups) > 1:
+            axes.legend(frameon=False, loc="best")
+
+    return _svg(draw, title, (width, 1.1 + 0.2 * len(names) * (0.5 + len(groups))))
+
+
+def line_plot(
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    logarithmic: bool = False,
+    width: float = 6.0,
+) -> str:
+    """Draw a line for each name.
+
+    Args:
+        lines: For each name the places and the values.
+        title: What the picture shows.
+        x_label: What the places are.
+        y_label: What the values are.
+        logarithmic: Whether both axes are.
+        width: Width in inches.
+
+    Returns:
+        An `svg` element.
+
+    Example:
+        >>> line_plot({"IG": ([1, 2], [3, 4])}, title="Delta", x_label="steps", y_label="%").startswith("<svg")
+        True
+    """
+
+    def draw(axes: Axes) -> None:
+        for i, (name, (x, y)) in enumerate(lines.items()):
+            look: dict[str, Any] = {
+                "color": _COLORS[i % len(_COLORS)],
+                "marker": _MARKERS[i % len(_MARKERS)],
+                "linestyle": _LINES[i % len(_LINES)],
+            }
+            axes.plot(x, y, label=name, markersize=4, **look)
+        if logarithmic:
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log")
+            places = sorted({place for x, _ in lines.values() for place in x})
+            axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, fontsize="small")
+
+    return _svg(draw, title, (width, 3.8))
+
+
+def _svg(draw: Any, title: str, size: tuple[float, float]) -> str:
+    # Slow to import, and needed for reports alone.
+    from html import escape
+
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    looks: dict[Any, Any] = dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "axes.titlecolor"), _INK
+    )
+    # Equal pictures come out equal, and pictures on one page keep their clips apart.
+    looks |= {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif"}
+    with rc_context(looks):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots()
+        axes.spines[["top", "right"]].set_visible(False)
+        draw(axes)
+        axes.set_title(title, fontsize="medium")
+        written = io.StringIO()
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = written.getvalue()
+    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
+    # A page scales it; what it says about its format is of no use there.
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{escape(title)}"', svg, count=1)
+    return svg.strip()
