@@ -3,6 +3,7 @@ import json
 import os
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,8 @@ from captum_dig import (
     TextExplainer,
     VocabularyError,
 )
+from captum_dig.methods import Budget, PathMethod
+from captum_dig.runs import prepare
 from captum_dig.strategies import NAMES
 from tests.models import tiny_classifier, tiny_tokenizer
 
@@ -127,6 +130,21 @@ def test_paths_are_told_which_tokens_form_words(explainer):
     )
     assert one.word_scores == pytest.approx(other.word_scores, abs=1e-2)
     assert one.delta_percent < 5
+
+
+def test_compared_methods_stagger_words_as_the_explainer_does(explainer):
+    encoder, path = explainer.encoder, StaggeredPath(StraightLine())
+    encodings = [encoder.encode(text)[0] for text in ("hello dullest", "no!")]
+    with explainer.classifier.evaluating():
+        task = prepare(explainer.classifier, encoder, encoder.token_id("baseline", "pad", 9), encodings, [None, None])[
+            0
+        ]
+        scores = PathMethod("staggered", path)(task, Budget(n_steps=20))
+    assert task.words.tolist() == [[-1, 0, 1, 1, -1], [-1, 0, 1, -1, -1]]
+    for row, result in zip(scores, explainer.explain(["hello dullest", "no!"], strategy=path, n_steps=20), strict=True):
+        assert row[: len(result.tokens)].tolist() == pytest.approx(result.token_scores, abs=1e-6)
+    unknown = replace(task, words=None)
+    assert unknown.path(path) is path
 
 
 def test_settings_say_how_words_were_staggered(explainer, classifier, tokenizer):
