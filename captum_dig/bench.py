@@ -5,8 +5,6 @@ worth on each text. What is finished can be kept in a journal, so that a run tha
 """
 
 import functools
-import hashlib
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,7 +86,7 @@ def compare(
         curve_steps: Those numbers.
         internal_batch_size: How many rows the model sees at once. It changes speed and memory only.
         seed: For all that draws at random.
-        journal: A file to keep finished texts in, and to take them from; None for no file.
+        journal: A file to keep finished texts in, and to take them from, also for more texts later; None for no file.
         progress: Called with the number of finished texts after each.
 
     Returns:
@@ -115,7 +113,6 @@ def compare(
     settings = ComparisonSettings(
         model=explainer.classifier.name,
         fingerprint=explainer.classifier.fingerprint,
-        texts=hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16],
         methods=tuple(method.name for method in resolved),
         details=tuple(map(repr, resolved)),
         baselines=tuple(baselines),
@@ -129,12 +126,14 @@ def compare(
         version=__version__,
     )
     kept = None if journal is None else Journal(journal, settings)
-    done = [] if kept is None else list(kept.texts)
+    done: list[ComparedText] = []
     for number, text in enumerate(texts):
-        if number >= len(done):
-            done.append(bench.measure(number, text, settings))
+        found = None if kept is None else kept.find(number, text)
+        if found is None:
+            found = bench.measure(number, text, settings)
             if kept is not None:
-                kept.append(done[-1])
+                kept.append(number, found)
+        done.append(found)
         if progress is not None:
             progress(number + 1)
     return Comparison(settings, tuple(done))
@@ -174,7 +173,7 @@ class _Bench:
         """Explain one text by every method from every baseline, and measure the scores."""
         classifier = self.explainer.classifier
         encoding = self.explainer.encoder.encode(text, "truncate", f"text {number + 1}")[0]
-        # Every text draws its own numbers, the same ones wherever it stands in a journal.
+        # Each text draws its own numbers, whichever were finished before it.
         budget = Budget(settings.n_steps, self.internal_batch_size, 1_000_003 * self.seed + number)
         curve_steps = settings.curve_steps if number < settings.n_curve_texts else ()
         with classifier.evaluating():

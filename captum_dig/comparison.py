@@ -70,7 +70,6 @@ class ComparisonSettings:
     Attributes:
         model: Name or folder of the model.
         fingerprint: Of the model's weights.
-        texts: Of the texts.
         methods: Names of the methods, in order.
         details: The methods in full.
         baselines: Names of the baselines, in order.
@@ -86,7 +85,6 @@ class ComparisonSettings:
 
     model: str
     fingerprint: str
-    texts: str
     methods: tuple[str, ...]
     details: tuple[str, ...]
     baselines: tuple[str, ...]
@@ -321,13 +319,13 @@ class Comparison:
         """
         baseline = self.settings.baselines[0] if baseline is None else baseline
         names = [name for name in self.settings.methods if name != "random"]
-        ranked = []
-        for text in self.texts:
+        ranked: list[tuple[ComparedText, float]] = []
+        for text in self.texts if len(names) > 1 else ():
             scores = torch.tensor([text.find(name, baseline).word_scores for name in names])
             pairs = torch.combinations(torch.arange(len(names)))
             ones = torch.ones(len(pairs), scores.shape[1], dtype=torch.int64)
             batch = TokenBatch(ones, ones, torch.zeros_like(ones), pad_id=0)
-            if len(pairs) and scores.shape[1] > 1:
+            if scores.shape[1] > 1:
                 tau = float(kendall_tau(scores[pairs[:, 0]], scores[pairs[:, 1]], batch).nanmean())
                 ranked.append((text, tau))
         return sorted((pair for pair in ranked if not math.isnan(pair[1])), key=lambda pair: pair[1])[:n]

@@ -1,6 +1,6 @@
 """Journal: finished work, one line of JSON for each text, kept as it is done.
 
-Takes the settings of a comparison and its texts; gives back those that an earlier run finished. What was killed in the
+Takes the settings of a comparison; gives back what earlier runs with these settings finished. What was killed in the
 middle of a line loses this line only.
 """
 
@@ -20,7 +20,6 @@ class Journal:
 
     Attributes:
         path: The file.
-        texts: What is finished, in order.
 
     Raises:
         ValueError: If the file is no journal, or that of another comparison.
@@ -29,38 +28,41 @@ class Journal:
 
     def __init__(self, path: str | Path, settings: ComparisonSettings) -> None:
         self.path = Path(path)
-        self.texts: list[ComparedText] = []
+        self._texts: dict[tuple[int, str], ComparedText] = {}
         head = _line({"journal": 1, "settings": settings.to_dict()})
         self.path.parent.mkdir(parents=True, exist_ok=True)
         written = self.path.read_bytes() if self.path.exists() else b""
         # A line without its end was cut off.
-        lines = written[: written.rfind(b"\n") + 1].splitlines(keepends=True)
-        if lines and lines[0] != head:
+        whole = written[: written.rfind(b"\n") + 1]
+        lines = whole.splitlines(keepends=True)
+        if not head.startswith(lines[0] if lines else written):
             raise ValueError(
                 f"journal must be a new file or that of the same comparison, got {str(self.path)!r}, which is another; "
                 "name another file, or remove it"
             )
-        if written and not lines and not head.startswith(written):
-            raise ValueError(f"journal must be a new file or a journal, got {str(self.path)!r}; name another file")
-        whole = len(head) if lines else 0
         for line in lines[1:]:
             try:
-                self.texts.append(ComparedText.from_dict(json.loads(line)))
+                entry = json.loads(line)
+                text = ComparedText.from_dict(entry["text"])
+                self._texts[int(entry["number"]), text.text] = text
             except (ValueError, KeyError, TypeError):
-                break  # damaged: this text and those after it are done again
-            whole += len(line)
+                continue  # damaged: this text is done again
         with self.path.open("r+b" if written else "wb") as file:
-            file.truncate(whole)
+            file.truncate(len(whole))
             if not lines:
                 file.write(head)
 
-    def append(self, text: ComparedText) -> None:
+    def find(self, number: int, text: str) -> ComparedText | None:
+        """Look up a text that was finished at this place among the texts; None if it was not."""
+        return self._texts.get((number, text))
+
+    def append(self, number: int, text: ComparedText) -> None:
         """Write a finished text to the disk."""
         with self.path.open("ab") as file:
-            file.write(_line(text.to_dict()))
+            file.write(_line({"number": number, "text": text.to_dict()}))
             file.flush()
             os.fsync(file.fileno())
-        self.texts.append(text)
+        self._texts[number, text.text] = text
 
 
 def _line(data: object) -> bytes:

@@ -63,21 +63,22 @@ def terminal_tables(comparison: Comparison) -> list[Table | Text]:
     Returns:
         What Rich prints.
     """
-    metrics = [name for name in comparison.metrics if METRICS[name].by_fraction]
     tables: list[Table | Text] = []
-    for baseline, rows in itertools.groupby(comparison.summary(), key=lambda row: row.baseline):
-        table = Table(
-            title=f"baseline {baseline}", title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
-        )
+    summaries = itertools.groupby(comparison.summary(), key=lambda row: row.baseline)
+    groups = [(baseline, list(rows)) for baseline, rows in summaries]
+    for protocol, (baseline, rows) in itertools.product(comparison.settings.protocols, groups):
+        metrics = [
+            name
+            for name in comparison.metrics
+            if METRICS[name].by_fraction and name.startswith("paper_") == (protocol == "paper")
+        ]
+        heading = f"baseline {baseline}{', protocol of the paper' if protocol == 'paper' else ''}"
+        table = Table(title=heading, title_justify="left", box=None, padding=(0, 1, 0, 0))
         table.add_column("method", no_wrap=True)
         for name in (*(_heading(metric) for metric in metrics), "tau ↑", "Δ % ↓", "WAE ↓", "n", "s/text"):
             table.add_column(name, justify="right", no_wrap=True)
         for row in rows:
-            table.add_row(
-                title(row.method),
-                *(_short(row, metric) for metric in metrics),
-                *_rest(row),
-            )
+            table.add_row(title(row.method), *(_short(row, metric) for metric in metrics), *_rest(row))
         tables.append(table)
     return [*tables, Text(_LEGEND.format(n=len(comparison.texts)))]
 
@@ -106,8 +107,7 @@ def report_page(comparison: Comparison, *, n_disagreements: int = 5) -> str:
 
 def _heading(metric: str) -> str:
     short = {"log_odds": "log-odds", "comprehensiveness": "comp.", "sufficiency": "suff."}
-    name = metric.removeprefix("paper_")
-    return f"{short[name]}{' (paper)' if name != metric else ''}{_ARROWS[METRICS[metric].better]}"
+    return short[metric.removeprefix("paper_")] + _ARROWS[METRICS[metric].better]
 
 
 def _short(row: Summary, metric: str) -> str:

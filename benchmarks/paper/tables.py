@@ -88,7 +88,7 @@ def experiments(setting: Setting, ablate: bool) -> list[tuple[str, Methods, tupl
     if ablate:
         some = max(1, setting.n_texts // 3)
         found += [
-            (f"{setting.name}-seeds", randoms, ("pad",), setting.n_texts, {}),
+            (f"{setting.name}-seeds", randoms, ("pad",), some, {}),
             (f"{setting.name}-upsampled", upsampled, ("pad",), some, {}),
             *((f"{setting.name}-m{m}", lengths(m), ("pad",), some, {"n_anchors": m}) for m in (10, 30, 100)),
             *(
@@ -137,7 +137,7 @@ def run(setting: Setting, arguments: argparse.Namespace, work: Path, out: Path) 
     for name, methods, baselines, n_texts, options in experiments(setting, ablate):
         if not name.startswith(arguments.only):
             continue
-        texts = test_texts(setting.dataset, arguments.data_dir, n_texts)
+        texts = test_texts(setting.dataset, arguments.data_dir, min(n_texts, arguments.n))
         folder = setting.model if arguments.paper_models else arguments.models / setting.model
         explainer = TextExplainer.from_pretrained(folder, candidates="all", name=setting.name, **options)
         print(f"{name}: {len(texts)} texts", flush=True)
@@ -165,6 +165,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, help="folder with one folder for each small model")
     parser.add_argument("--data-dir", type=Path, help="folder with one folder for each data set; default: the hub")
     parser.add_argument("--paper-models", action="store_true", help="the paper's checkpoints, from the hub")
+    parser.add_argument("--n", type=int, default=300, help="at most so many texts for each experiment; 300")
     parser.add_argument("--only", default="", help="run only experiments whose name begins so")
     parser.add_argument("--work", type=Path, default=Path(".paper-work"), help="folder for journals")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for results")

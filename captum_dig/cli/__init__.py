@@ -5,7 +5,7 @@ behind `captum_dig.text` and `captum_dig.bench`: no module imports it. PyTorch a
 is something to explain, so that ``--help`` and every typing error are answered at once. Each command is a module.
 """
 
-from captum_dig.cli import comparing, explaining, ranking
+from captum_dig.cli import comparing, explaining, ranking, studying
 from captum_dig.cli.app import app, main
 
-__all__ = ["app", "comparing", "explaining", "main", "ranking"]
+__all__ = ["app", "comparing", "explaining", "main", "ranking", "studying"]

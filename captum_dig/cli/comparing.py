@@ -72,7 +72,7 @@ def compare(
 
             path = {"candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
             explainer = models.load(model, **path)
-        decisive = (__version__, explainer.classifier.name, explainer.classifier.fingerprint, texts, names, baseline)
+        decisive = (__version__, explainer.classifier.name, explainer.classifier.fingerprint, names, baseline)
         journal = _journal(messages, *decisive, n_steps, protocol, *path.values(), seed)
         with progress_bar(messages, "Comparing", len(texts), shown=is_watched()) as bar:
 

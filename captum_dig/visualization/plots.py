@@ -60,7 +60,7 @@ def bar_plot(
         axes.set_xlabel(label)
         axes.grid(axis="x", alpha=0.3)
         if len(groups) > 1:
-            axes.legend(frameon=False, loc="best")
+            axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.08), ncols=len(groups))
 
     return _svg(draw, title, (width, 1.1 + 0.2 * len(names) * (0.5 + len(groups))))
 
@@ -108,7 +108,7 @@ def line_plot(
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False, fontsize="small")
+        axes.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
 
     return _svg(draw, title, (width, 3.8))
 
