@@ -24,7 +24,15 @@ if TYPE_CHECKING:
         word_approximation_error,
     )
     from captum_dig.neuron import NeuronDiscretizedIntegratedGradients
-    from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, upsample
+    from captum_dig.paths import (
+        EnsemblePath,
+        MonotonicPath,
+        PathGenerator,
+        StaggeredPath,
+        StraightLine,
+        UniformPath,
+        upsample,
+    )
     from captum_dig.results import TextAttribution
     from captum_dig.settings import ExplanationSettings
     from captum_dig.text import TextExplainer
@@ -38,6 +46,7 @@ _HOMES = {
     "CaptumDigError": "errors",
     "ConvergenceReport": "convergence",
     "DiscretizedIntegratedGradients": "attribution",
+    "EnsemblePath": "paths",
     "ExplanationSettings": "settings",
     "Greedy": "anchors",
     "LayerDiscretizedIntegratedGradients": "attribution",
@@ -50,10 +59,12 @@ _HOMES = {
     "PathGenerator": "paths",
     "RandomAnchor": "anchors",
     "RandomNeighbor": "anchors",
+    "StaggeredPath": "paths",
     "StraightLine": "paths",
     "TextAttribution": "results",
     "TextExplainer": "text",
     "TokenBatch": "metrics",
+    "UniformPath": "paths",
     "Vocabulary": "vocabulary",
     "VocabularyError": "errors",
     "comprehensiveness": "metrics",
@@ -72,6 +83,7 @@ __all__ = [
     "CaptumDigError",
     "ConvergenceReport",
     "DiscretizedIntegratedGradients",
+    "EnsemblePath",
     "ExplanationSettings",
     "Greedy",
     "LayerDiscretizedIntegratedGradients",
@@ -84,10 +96,12 @@ __all__ = [
     "PathGenerator",
     "RandomAnchor",
     "RandomNeighbor",
+    "StaggeredPath",
     "StraightLine",
     "TextAttribution",
     "TextExplainer",
     "TokenBatch",
+    "UniformPath",
     "Vocabulary",
     "VocabularyError",
     "comprehensiveness",

@@ -184,7 +184,7 @@ class RandomNeighbor(AnchorSearch):
 
     def cost(self, neighborhood: Neighborhood) -> Tensor:
         """A pseudo-random number per (word, candidate)."""
-        return _scramble(self.seed, neighborhood.word_ids[:, None], neighborhood.candidate_ids)
+        return scramble(self.seed, neighborhood.word_ids[:, None], neighborhood.candidate_ids)
 
     def __repr__(self) -> str:
         return f"RandomNeighbor(seed={self.seed})"
@@ -217,7 +217,7 @@ class RandomAnchor(AnchorSearch):
     ) -> Tensor:
         """Draw as many rows as a walk can need, without replacement."""
         allowed: Tensor = torch.arange(len(vocabulary)) if candidates is None else candidates.nonzero()[:, 0]
-        keys = _scramble(self.seed, word_ids[:, None], allowed)
+        keys = scramble(self.seed, word_ids[:, None], allowed)
         # A walk may have been at m of them, and one may be the baseline.
         count = min(n_anchors + 2, len(allowed))
         chosen: Tensor = keys.topk(count, dim=1, largest=False).indices
@@ -243,8 +243,23 @@ def _seed(seed: int | None) -> int:
     return int(torch.randint(2**62, ()).item()) if seed is None else int(seed)
 
 
-def _scramble(seed: int, left: Tensor, right: Tensor) -> Tensor:
-    """Pseudo-random non-negative integers, a function of seed and both ids, by the mixer of splitmix64."""
+def scramble(seed: int, left: Tensor, right: Tensor) -> Tensor:
+    """Draw pseudo-random numbers that are a function of their arguments, by the mixer of splitmix64.
+
+    Args:
+        seed: Any integer.
+        left: Any ids, int64.
+        right: Other ids, int64, broadcastable to `left`.
+
+    Returns:
+        Integers from 0 to 2**63 - 1, of the broadcast shape.
+
+    Example:
+        >>> torch.equal(
+        ...     scramble(0, torch.tensor([3, 4]), torch.tensor(1))[1:], scramble(0, torch.tensor([4]), torch.tensor(1))
+        ... )
+        True
+    """
     state = (left * 0x1E3779B97F4A7C15) ^ (right * 0x3F58476D1CE4E5B9) ^ ((seed * 0x14D049BB133111EB) % 2**62)
     for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15), (31, 1)):
         # The arithmetic shift of a signed integer drags its sign along; the mask takes it off.

@@ -29,7 +29,7 @@ from captum_dig._captum import (
 )
 from captum_dig.errors import at_least_one
 from captum_dig.layers import watch_layers
-from captum_dig.paths import MonotonicPath, PathGenerator
+from captum_dig.paths import MonotonicPath, PathGenerator, lay_out
 from captum_dig.quadrature import Schedule, Spacing, check_method, check_spacing
 from captum_dig.vocabulary import Vocabulary
 
@@ -121,7 +121,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         internal_batch_size: int | None = None,
         return_convergence_delta: bool = False,
     ) -> Tensors | tuple[Tensors, Tensor]:
-        """Attribute the output of the forward function to its inputs.
+        """Attribute the output of the forward function to its inputs, along the path or on average over its paths.
 
         The arguments are those of Captum's `IntegratedGradients.attribute`. Examples in a batch do not influence each
         other, and `internal_batch_size` changes memory and speed only.
@@ -133,7 +133,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             target: The output to explain, in any form that Captum takes.
             additional_forward_args: Further arguments of the forward function. Tensors in them are repeated along
                 dimension 0, once for each step.
-            n_steps: The number of gradient evaluations for each example, at least 1.
+            n_steps: The number of gradient evaluations for each example, at least 1 for each path of an ensemble.
             method: ``"gausslegendre"``, ``"riemann_left"``, ``"riemann_right"``, ``"riemann_middle"`` or
                 ``"riemann_trapezoid"``. As weights add up to 1 here, the last one differs from Captum's, whose weights
                 add up to (n - 1) / n.
@@ -147,8 +147,8 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             difference between the outputs at input and baseline.
 
         Raises:
-            ValueError: If `n_steps` or `internal_batch_size` is below 1, `method` is unknown, or inputs and baselines
-                do not fit each other.
+            ValueError: If `n_steps` is below 1 or the number of paths, `internal_batch_size` below 1, `method` unknown,
+                or inputs and baselines do not fit each other.
             TypeError: If inputs or baselines are complex.
             PathError: If the path is not one.
             VocabularyError: If a `MonotonicPath` is asked about vectors that are not from its vocabulary.
@@ -173,8 +173,8 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 stacklevel=3,
             )
         extra_args = format_additional_forward_args(additional_forward_args)
-        knots = tuple(self.path(end, start) for end, start in zip(ends, starts, strict=True))
-        schedule = Schedule.on(knots, method, self.spacing, n_steps)
+        knots, n_paths = lay_out(self.path, ends, starts)
+        schedule = Schedule.on(knots, method, self.spacing, n_steps, n_paths)
 
         totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
         means = [torch.zeros_like(total) for total in totals] if not self._multiply_by_inputs else []

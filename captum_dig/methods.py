@@ -30,6 +30,8 @@ class Task:
         target: The class to explain of each text, shape (B,).
         columns: What else the model reads, each of shape (B, ...).
         fixed: True for special tokens and padding, which no method scores, shape (B, T).
+        words: The number of the word that each token belongs to, shape (B, T), int64 on the CPU, -1 where there is
+            none; None where each token is a word.
     """
 
     model: nn.Module
@@ -38,6 +40,21 @@ class Task:
     target: Tensor
     columns: tuple[Tensor, ...]
     fixed: Tensor
+    words: Tensor | None = None
+
+    def path(self, path: PathGenerator, rows: Tensor | slice = slice(None)) -> PathGenerator:
+        """Tell a path which tokens form words.
+
+        Args:
+            path: The path.
+            rows: The numbers of some texts; all of them by default.
+
+        Returns:
+            The path for these texts.
+        """
+        if self.words is None:
+            return path
+        return path.grouped(self.words[rows.cpu() if isinstance(rows, Tensor) else rows])
 
     def outputs(self, embeddings: Tensor, rows: Tensor, internal_batch_size: int) -> Tensor:
         """Give the logit of the class for other embeddings, without gradient.
@@ -159,7 +176,7 @@ class PathMethod(AttributionMethod):
 
     def scores(self, task: Task, budget: Budget) -> Tensor:
         """Attribute along the path."""
-        dig = DiscretizedIntegratedGradients(task.model, self.path, spacing=self.spacing)
+        dig = DiscretizedIntegratedGradients(task.model, task.path(self.path), spacing=self.spacing)
         attributions: Tensor = dig.attribute(
             task.inputs,
             task.baselines,

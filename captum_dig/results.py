@@ -83,9 +83,9 @@ class TextAttribution:
         probabilities: The probability of each class at the text, in [0, 1].
         target: The index of the class explained.
         input_value: The explained output at the text.
-        baseline_value: The explained output at the baseline.
+        baseline_value: The explained output at the baseline; the mean of them at several.
         anchors: For each token, the words that its path passes, from the token towards the
-            baseline; empty for special tokens and straight lines.
+            baseline; empty for special tokens, for paths without, and for several baselines.
         settings: How the explanation was made.
         truncated: How many tokens of the text were cut off by the model's limit.
         start: Where `text` begins, in characters, in the text that was explained; not 0 for the later windows of a long

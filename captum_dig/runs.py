@@ -17,7 +17,7 @@ from captum_dig.classifier import Classifier
 from captum_dig.encoding import Encoding, TextEncoder
 from captum_dig.errors import ModelError, at_least_one
 from captum_dig.methods import Task
-from captum_dig.paths import MonotonicPath, PathGenerator
+from captum_dig.paths import PathGenerator, WordPath
 from captum_dig.quadrature import Spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.settings import ExplanationSettings
@@ -77,7 +77,8 @@ def prepare(
         )
     predicted = at_input.argmax(dim=1).tolist()
     target = ids.new_tensor([p if t is None else t for t, p in zip(targets, predicted, strict=True)])
-    return Task(model, ends, starts, target, columns, fixed), at_input, at_baseline
+    words = _word_numbers(encodings, ids.shape[1])
+    return Task(model, ends, starts, target, columns, fixed, words), at_input, at_baseline
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,17 @@ class Doubling:
             raise ValueError(f"tolerance_percent must be positive, got {self.tolerance_percent!r}")
 
 
+def number_of_steps(n_steps: int | str) -> int:
+    """Require a number of steps that is not to be doubled.
+
+    Raises:
+        ValueError: If it is something else than a number of at least 1.
+    """
+    if isinstance(n_steps, str):
+        raise ValueError(f"n_steps must be 'auto' or an integer of at least 1, got {n_steps!r}")
+    return at_least_one("n_steps", n_steps)
+
+
 @dataclass(frozen=True)
 class Run:
     """What stays the same from batch to batch.
@@ -109,7 +121,7 @@ class Run:
         classifier: The model.
         encoder: The tokenizer.
         path: The path from the baseline to each text.
-        baseline_id: The row that every word becomes at the other end of its path.
+        baseline_ids: The row that every word becomes at the other end of its path; results are the mean over several.
         settings: What results say about how they were made.
         internal_batch_size: How many rows, texts times steps, the model sees at once.
         doubling: When to double the number of steps of a text, from that of the settings on; None for never.
@@ -118,7 +130,7 @@ class Run:
     classifier: Classifier
     encoder: TextEncoder
     path: PathGenerator
-    baseline_id: int
+    baseline_ids: tuple[int, ...]
     settings: ExplanationSettings
     internal_batch_size: int
     doubling: Doubling | None = None
@@ -138,12 +150,13 @@ class Run:
         """
         classifier, settings = self.classifier, self.settings
         with classifier.evaluating():
-            task, at_input, at_baseline = prepare(classifier, self.encoder, self.baseline_id, encodings, targets)
-            input_values, baseline_values = (
-                at.gather(1, task.target[:, None])[:, 0].float() for at in (at_input, at_baseline)
-            )
-            attributions, n_steps = self._attribute(task, input_values - baseline_values)
-        target = task.target.tolist()
+            prepared = [prepare(classifier, self.encoder, b, encodings, targets) for b in self.baseline_ids]
+            tasks = [task for task, _, _ in prepared]
+            at_input, target = prepared[0][1], tasks[0].target
+            outputs = torch.stack([at_input, *(at_baseline for _, _, at_baseline in prepared)])
+            values = outputs[:, torch.arange(len(target), device=target.device), target].float()
+            input_values, baseline_values = values[0], values[1:].mean(dim=0)
+            attributions, n_steps = self._attribute(tasks, input_values - baseline_values)
         scores = attributions.sum(dim=-1).tolist()
         anchors = self._anchor_words(encodings)
         probabilities = classifier.probabilities(at_input.float()).tolist()
@@ -159,7 +172,7 @@ class Run:
                 word_scores=tuple(sum(scores[i][j] for j in word) for word in encoding.words),
                 labels=classifier.labels,
                 probabilities=tuple(probabilities[i]),
-                target=target[i],
+                target=int(target[i]),
                 input_value=float(input_values[i]),
                 baseline_value=float(baseline_values[i]),
                 anchors=anchors[i],
@@ -177,8 +190,8 @@ class Run:
         """Say so if a large delta comes from a baseline that no number of steps copes with."""
         # Llama's, Qwen's, Gemma's and others: each has a class of its own.
         divides = any(type(module).__name__.endswith("RMSNorm") for module in self.classifier.model.modules())
-        row = torch.tensor([[self.baseline_id]], device=self.classifier.device)
-        if divides and not bool(self.classifier.embed(row).any()):
+        rows = torch.tensor([self.baseline_ids], device=self.classifier.device)
+        if divides and not bool(self.classifier.embed(rows).any(dim=-1).all()):
             warnings.warn(
                 f"baseline {self.settings.baseline!r} is an embedding of zeros, where a model that divides by its "
                 "length (RMSNorm) jumps, so that more steps need not make a large delta smaller; "
@@ -186,23 +199,29 @@ class Run:
                 stacklevel=2,
             )
 
-    def _attribute(self, task: Task, changes: Tensor) -> tuple[Tensor, list[int]]:
-        """Attributions of shape (B, T, D), and the number of steps that each text has come to."""
-        ends = task.inputs
-        dig = DiscretizedIntegratedGradients(task.model, self.path, spacing=cast("Spacing", self.settings.spacing))
+    def _attribute(self, tasks: Sequence[Task], changes: Tensor) -> tuple[Tensor, list[int]]:
+        """Attributions of shape (B, T, D), and the number of steps that each text has come to.
+
+        Baselines share the steps, as the paths of an ensemble do.
+        """
+        ends, spacing = tasks[0].inputs, cast("Spacing", self.settings.spacing)
         n_steps, taken = self.settings.n_steps, [0] * len(ends)
         attributions = torch.zeros_like(ends, dtype=torch.promote_types(ends.dtype, torch.float32))
         left = torch.arange(len(ends), device=ends.device)
         while True:
-            attributions[left] = dig.attribute(
-                ends[left],
-                task.baselines[left],
-                target=task.target[left],
-                additional_forward_args=tuple(column[left] for column in task.columns),
-                n_steps=n_steps,
-                method=self.settings.method,
-                internal_batch_size=max(self.internal_batch_size, len(left)),
-            )
+            each = [
+                DiscretizedIntegratedGradients(task.model, task.path(self.path, left), spacing=spacing).attribute(
+                    ends[left],
+                    task.baselines[left],
+                    target=task.target[left],
+                    additional_forward_args=tuple(column[left] for column in task.columns),
+                    n_steps=n_steps // len(tasks) + (number < n_steps % len(tasks)),
+                    method=self.settings.method,
+                    internal_batch_size=max(self.internal_batch_size, len(left)),
+                )
+                for number, task in enumerate(tasks)
+            ]
+            attributions[left] = torch.stack(each).mean(dim=0)
             for row in left.tolist():
                 taken[row] = n_steps
             if self.doubling is None or 2 * n_steps > self.doubling.max_steps:
@@ -214,11 +233,20 @@ class Run:
             n_steps *= 2
 
     def _anchor_words(self, encodings: Sequence[Encoding]) -> list[tuple[tuple[str, ...], ...]]:
-        """For each text and token the words that its path visits."""
-        if not isinstance(self.path, MonotonicPath):
+        """For each text and token the words that its path visits, if there is one path."""
+        if not isinstance(self.path, WordPath) or len(self.baseline_ids) > 1:
             return [tuple(() for _ in e.ids) for e in encodings]
         moving = sorted({i for e in encodings for i, mark in zip(e.ids, e.special, strict=True) if not mark})
-        anchors = self.path.anchor_ids(torch.tensor(moving, dtype=torch.int64), self.baseline_id)[:, 1:].tolist()
+        anchors = self.path.anchor_ids(torch.tensor(moving, dtype=torch.int64), *self.baseline_ids)[:, 1:].tolist()
         shown = {i: self.encoder.show(i) for row in anchors for i in row}
         words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
+
+
+def _word_numbers(encodings: Sequence[Encoding], n_tokens: int) -> Tensor:
+    """The number of the word that each token belongs to, shape (B, T); -1 for special tokens and padding."""
+    numbers = torch.full((len(encodings), n_tokens), -1)
+    for row, encoding in zip(numbers, encodings, strict=True):
+        for number, word in enumerate(encoding.words):
+            row[list(word)] = number
+    return numbers

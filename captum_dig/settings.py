@@ -17,17 +17,17 @@ class ExplanationSettings:
 
     Args:
         model: Name or folder of the model.
-        strategy: The anchor search, or ``"straight_line"``.
+        strategy: The anchor search, the name of another path such as ``"straight_line"``, or how the path prints.
         candidates: Which rows may be anchors, for instance ``"all"`` or ``"words"``.
-        n_anchors: Anchors on the way from a word to the baseline; 0 for a straight line.
-        n_neighbors: Neighbours among which each anchor is chosen; 0 for a straight line.
-        baseline: The baseline token, or the name of another baseline.
+        n_anchors: Anchors on the way from a word to the baseline; 0 for a path without.
+        n_neighbors: Neighbours among which each anchor is chosen; 0 for a path without.
+        baseline: The baseline token, or several with commas between them, or the name of another baseline.
         n_steps: Gradient evaluations.
         method: The quadrature rule.
         spacing: How the pieces of the path are laid on [0, 1]: ``"arc"`` or ``"knots"``.
         output: What is explained: ``"logit"``, ``"probability"`` …
         version: The version of captum_dig.
-        seed: The seed of a random strategy, None for the others.
+        seed: The seed of a random strategy or path, None for the others.
 
     Raises:
         TypeError: A field has the wrong type.

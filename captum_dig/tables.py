@@ -1,8 +1,9 @@
-"""RankedTable: each row's best candidates, ranked once, walked over, and kept on disk.
+"""WalkTable: the words on the way from each word to a baseline.
 
 Takes a `Vocabulary`, an `AnchorSearch` and a baseline, gives for the ids of some words the ids of the words on their
-way. A walk is a look-up that skips visited words, so only rows that a walk meets for the first time cost anything;
-`TableFolder` keeps what was ranked for the next process. `captum_dig.paths` turns the anchors into knots.
+way, each walk found once. In a `RankedTable` each row's best candidates are ranked once, so that a walk is a look-up
+that skips visited words, and only rows that a walk meets for the first time cost anything; `TableFolder` keeps what was
+ranked for the next process. `captum_dig.paths` turns the anchors into knots.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import secrets
 import threading
 import warnings
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -30,14 +32,98 @@ from captum_dig.vocabulary import BLOCK_ELEMENTS, Vocabulary
 # Rows searched for at once: FAISS reads the whole vocabulary for every search.
 _SEARCH_ROWS = 1024
 # Stands for the end of a walk, whose row the table does not know.
-_AT_BASELINE: Final = -2
+AT_BASELINE: Final = -2
 # To be raised with every change to the file, and to what neighbours, costs or monotonize answer.
 _FORMAT_VERSION: Final = 1
 
 Array = npt.NDArray[np.int32]
 
 
-class RankedTable:
+class WalkTable(ABC):
+    """The walks from words to one baseline, each of which is a function of its word and found once.
+
+    Subclasses implement `find`.
+
+    Args:
+        vocabulary: The rows.
+        strategy: The cost of a candidate.
+        baseline: The vector that paths go to, shape (D,), float32.
+        n_anchors: The paper's m, which is also how long the walks are.
+        n_neighbors: The paper's K.
+        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        strategy: AnchorSearch,
+        baseline: Tensor,
+        n_anchors: int,
+        n_neighbors: int,
+        candidates: Tensor | None = None,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._strategy = strategy
+        self._baseline = baseline
+        self._n_anchors = n_anchors
+        self._n_neighbors = n_neighbors
+        self._candidates = candidates
+        # Walks must not end early at another row with the contents of the baseline, such as a table's padding.
+        self._is_baseline = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._is_baseline[vocabulary.equal_rows(baseline)] = True
+        # int32 halves the memory of a table and holds any row id.
+        self._walks = torch.empty((len(vocabulary), n_anchors + 1), dtype=torch.int32)
+        self._walked = torch.zeros(len(vocabulary), dtype=torch.bool)
+
+    @abstractmethod
+    def find(self, words: Tensor) -> Tensor:
+        """Find the walks of different words, shape (N,): row ids, shape (N, m + 1), AT_BASELINE from where they end."""
+
+    def walk(self, input_ids: Tensor, baseline_id: int) -> Tensor:
+        """Walk from every word to the baseline, never twice over the same word.
+
+        Args:
+            input_ids: The words, shape (N,), int64.
+            baseline_id: The row of the baseline, which ends a walk; -1 if the baseline is no row.
+
+        Returns:
+            Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on,
+            `baseline_id`.
+        """
+        new = torch.unique(input_ids[self._walked[input_ids].logical_not()])
+        if len(new):
+            self._walks[new] = self.find(new).to(torch.int32)
+            self._walked[new] = True
+        walks = self._walks[input_ids].to(torch.int64)
+        return torch.where(walks == AT_BASELINE, baseline_id, walks)
+
+    def _moving(self, current: Tensor) -> Tensor:
+        """Which walks have not come to the baseline."""
+        return (current >= 0) & ~self._is_baseline[current.clamp(min=0)]
+
+    def _allowed(self, proposed: Tensor) -> Tensor:
+        """The candidates without the baseline, for which there is -1."""
+        return torch.where(self._is_baseline[proposed.clamp(min=0)], -1, proposed)
+
+    def _order(self, ids: Tensor, proposed: Tensor) -> Tensor:
+        """Candidates by cost, the nearer first among equals, absent ones last."""
+        rows = self._vocabulary.rows
+        costs = self._strategy(
+            Neighborhood(ids, rows[ids], proposed, rows[proposed.clamp(min=0)], self._baseline, self._n_anchors)
+        )
+        ranked = proposed.gather(1, costs.sort(dim=1, stable=True).indices)
+        return ranked.gather(1, (ranked < 0).sort(dim=1, stable=True).indices)
+
+    @staticmethod
+    def _step(options: Tensor, visited: Tensor) -> Tensor:
+        """The first option of each walk that it has not visited, shape (N, 1)."""
+        taken = (options[:, :, None] == visited[:, None, :]).any(dim=-1) | (options < 0)
+        free = taken.logical_not()
+        first = options.gather(1, free.to(torch.int8).argmax(dim=1, keepdim=True))
+        return torch.where(free.any(dim=1, keepdim=True), first, AT_BASELINE)
+
+
+class RankedTable(WalkTable):
     """Each row's best candidates on the way to one baseline, ranked when a walk first meets the row.
 
     Args:
@@ -67,23 +153,11 @@ class RankedTable:
         candidates: Tensor | None = None,
         folder: "TableFolder | None" = None,
     ) -> None:
-        self._vocabulary = vocabulary
-        self._strategy = strategy
-        self._baseline = baseline
-        self._n_anchors = n_anchors
-        self._n_neighbors = n_neighbors
-        self._candidates = candidates
-        # Walks must not end early at another row with the contents of the baseline, such as a table's padding.
-        self._is_baseline = torch.zeros(len(vocabulary), dtype=torch.bool)
-        self._is_baseline[vocabulary.equal_rows(baseline)] = True
+        super().__init__(vocabulary, strategy, baseline, n_anchors, n_neighbors, candidates)
         # A walk has at most m words and the baseline behind it, so one candidate more than those is always free.
         self._depth = n_anchors + 2
-        # int32 halves the memory of a table and holds any row id.
         self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32)
         self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
-        # A walk depends on nothing but its word.
-        self._walks = torch.empty((len(vocabulary), n_anchors + 1), dtype=torch.int32)
-        self._walked = torch.zeros(len(vocabulary), dtype=torch.bool)
         self._lock = threading.Lock()
         self._folder = folder if strategy.identity is not None else None
         self._n_stored = 0
@@ -116,37 +190,14 @@ class RankedTable:
         }
         return json.dumps(values, sort_keys=True)
 
-    def walk(self, input_ids: Tensor, baseline_id: int) -> Tensor:
-        """Walk from every word to the baseline, never twice over the same word.
-
-        Args:
-            input_ids: The words, shape (N,), int64.
-            baseline_id: The row of the baseline, which ends a walk; -1 if the baseline is no row.
-
-        Returns:
-            Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on,
-            `baseline_id`.
-        """
-        new = torch.unique(input_ids[self._walked[input_ids].logical_not()])
-        if len(new):
-            self._walks[new] = self._walk(new).to(torch.int32)
-            self._walked[new] = True
-        walks = self._walks[input_ids].to(torch.int64)
-        return torch.where(walks == _AT_BASELINE, baseline_id, walks)
-
-    def _walk(self, words: Tensor) -> Tensor:
-        """Walk from different words: shape (N, m + 1)."""
+    def find(self, words: Tensor) -> Tensor:
+        """Walk from different words, to the best candidate that has not been visited each time."""
         visited: Tensor = words[:, None]
         for _ in range(self._n_anchors):
-            current = visited[:, -1]
-            moving = (current >= 0) & ~self._is_baseline[current.clamp(min=0)]
+            moving = self._moving(visited[:, -1])
             options = torch.full((len(words), self._depth), -1, dtype=torch.int64)
-            options[moving] = self._options(current[moving])
-            taken = (options[:, :, None] == visited[:, None, :]).any(dim=-1) | (options < 0)
-            free = taken.logical_not()
-            first = options.gather(1, free.to(torch.int8).argmax(dim=1, keepdim=True))
-            step = torch.where(free.any(dim=1, keepdim=True), first, _AT_BASELINE)
-            visited = torch.cat([visited, step], dim=1)
+            options[moving] = self._options(visited[moving, -1])
+            visited = torch.cat([visited, self._step(options, visited)], dim=1)
         return visited
 
     def rank(self, ids: Tensor) -> None:
@@ -208,16 +259,7 @@ class RankedTable:
             raise PathError(f"{name} must return int64 ids of shape ({len(ids)}, K), got {tuple(proposed.shape)}")
         if bool(((proposed < -1) | (proposed >= len(self._vocabulary))).any()):
             raise PathError(f"{name} must return rows below {len(self._vocabulary)}, or -1 where there is none")
-        return torch.where(self._is_baseline[proposed.clamp(min=0)], -1, proposed)
-
-    def _order(self, ids: Tensor, proposed: Tensor) -> Tensor:
-        """Candidates by cost, the nearer first among equals, absent ones last."""
-        rows = self._vocabulary.rows
-        costs = self._strategy(
-            Neighborhood(ids, rows[ids], proposed, rows[proposed.clamp(min=0)], self._baseline, self._n_anchors)
-        )
-        ranked = proposed.gather(1, costs.sort(dim=1, stable=True).indices)
-        return ranked.gather(1, (ranked < 0).sort(dim=1, stable=True).indices)
+        return self._allowed(proposed)
 
 
 class TableFolder:

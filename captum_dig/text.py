@@ -5,7 +5,6 @@ a `Vocabulary`, that a `MonotonicPath`, that the path of `DiscretizedIntegratedG
 """
 
 import functools
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,16 +15,16 @@ import torch
 from torch import Tensor
 
 from captum_dig import __version__
-from captum_dig.anchors import STRATEGIES, AnchorSearch
 from captum_dig.candidates import candidate_mask
 from captum_dig.classifier import Classifier, load_pretrained
 from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
 from captum_dig.errors import ModelError, at_least_one
-from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine
+from captum_dig.paths import MonotonicPath, PathGenerator, WordPath
 from captum_dig.quadrature import Spacing, check_method, check_spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
-from captum_dig.runs import Doubling, Run
+from captum_dig.runs import Doubling, Run, number_of_steps
 from captum_dig.settings import ExplanationSettings
+from captum_dig.strategies import PathShelf, Strategy
 from captum_dig.tables import RankedTable, TableFolder
 from captum_dig.vocabulary import Vocabulary
 
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
 Target: TypeAlias = str | int
-Strategy: TypeAlias = str | AnchorSearch | PathGenerator
-_STRAIGHT_LINE = "straight_line"
+Baseline: TypeAlias = str | int
 # Where n_steps="auto" begins.
 _FIRST_STEPS = 50
 
@@ -49,12 +47,13 @@ class TextExplainer:
         model: A Hugging Face sequence classifier.
         tokenizer: Its tokenizer, a fast one.
         strategy: The anchor search: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an
-            `AnchorSearch`; ``"straight_line"`` for Integrated Gradients; or any `PathGenerator`.
+            `AnchorSearch`; ``"uniform"`` for a greedy `UniformPath`; ``"straight_line"`` for Integrated Gradients,
+            ``"staggered"`` for a `StaggeredPath` along it; or any `PathGenerator`.
         n_anchors: The paper's m: words on the way from a word to the baseline.
         n_neighbors: The paper's K: candidates looked at for each anchor.
         candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a
             mask of shape (V,).
-        seed: For the random strategies.
+        seed: For the random strategies; None for 0 where words are staggered.
         spacing: As in `DiscretizedIntegratedGradients`.
         name: What results call the model; None for the name that it was loaded by.
         cache: Where what is learnt about the vocabulary is kept for other processes: True for the folder that the
@@ -99,14 +98,12 @@ class TextExplainer:
         self.classifier = Classifier(model, name)
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
         self.vocabulary = Vocabulary.from_layer(self.classifier.layer)
-        self._candidates = candidate_mask(candidates, tokenizer, len(self.vocabulary))
+        mask = candidate_mask(candidates, tokenizer, len(self.vocabulary))
         self.candidates_name = candidates if isinstance(candidates, str) else "custom"
-        self._n_anchors, self._n_neighbors, self._seed = n_anchors, n_neighbors, seed
-        self._folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
+        folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
+        self._paths = PathShelf(self.vocabulary, n_anchors, n_neighbors, mask, seed, folder)
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
-        self._paths: dict[tuple[Strategy, int | None], PathGenerator] = {}
-        self._lock = threading.Lock()
         # Made now, so that wrong arguments are found now.
         self.path(strategy)
 
@@ -169,7 +166,7 @@ class TextExplainer:
         self,
         texts: str | Sequence[str],
         target: Target | Sequence[Target] = "predicted",
-        baseline: str | int = "pad",
+        baseline: Baseline | Sequence[Baseline] = "pad",
         *,
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = 50,
@@ -187,7 +184,8 @@ class TextExplainer:
             target: The class to explain: ``"predicted"``, a label's name or its index; or a sequence of these, one for
                 each text.
             baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another
-                special token's role, a token of the vocabulary, or its id.
+                special token's role, a token of the vocabulary, or its id. Of several, the mean of the explanations,
+                which share the steps.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1. With ``"auto"`` 50, then twice as many while the
                 text's delta is above the tolerance; its result says how many it came to.
@@ -232,7 +230,7 @@ class TextExplainer:
         self,
         texts: Iterable[str],
         target: Target | Sequence[Target] = "predicted",
-        baseline: str | int = "pad",
+        baseline: Baseline | Sequence[Baseline] = "pad",
         *,
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = 50,
@@ -250,7 +248,7 @@ class TextExplainer:
         Args:
             texts: The texts.
             target: The class to explain, or one for each text.
-            baseline: What every word becomes at the other end of its path.
+            baseline: What every word becomes at the other end of its path, or several of these.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, or ``"auto"``.
             tolerance_percent: For ``"auto"``.
@@ -268,7 +266,7 @@ class TextExplainer:
             ValueError: As in `explain`.
         """
         doubling = Doubling(tolerance_percent, max_steps) if n_steps == "auto" else None
-        first_steps = min(_FIRST_STEPS, max_steps) if n_steps == "auto" else _number_of_steps(n_steps)
+        first_steps = min(_FIRST_STEPS, max_steps) if n_steps == "auto" else number_of_steps(n_steps)
         batch_size = at_least_one("batch_size", batch_size)
         internal_batch_size = at_least_one("internal_batch_size", internal_batch_size)
         if overflow not in OVERFLOWS:
@@ -278,33 +276,33 @@ class TextExplainer:
         targets = self._targets(target, len(texts))
         strategy = self._strategy if strategy is None else strategy
         path = self.path(strategy)
-        baseline_id = self.encoder.token_id("baseline", baseline, len(self.vocabulary))
+        baseline_ids = self._baseline_ids(baseline, first_steps)
         settings = ExplanationSettings(
             model=self.classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
             candidates=self.candidates_name,
-            n_anchors=path.n_anchors if isinstance(path, MonotonicPath) else 0,
-            n_neighbors=path.n_neighbors if isinstance(path, MonotonicPath) else 0,
-            baseline=self.encoder.show(baseline_id),
+            n_anchors=path.n_anchors if isinstance(path, WordPath) else 0,
+            n_neighbors=path.n_neighbors if isinstance(path, WordPath) else 0,
+            baseline=", ".join(map(self.encoder.show, baseline_ids)),
             n_steps=first_steps,
             method=method,
             spacing=self._spacing,
             output="logit",
             version=__version__,
-            seed=getattr(path.strategy, "seed", None) if isinstance(path, MonotonicPath) else None,
+            seed=getattr(path.strategy if isinstance(path, WordPath) else path, "seed", None),
         )
         # A model without a padding token reads one row at a time.
         if not self.classifier.pads:
             internal_batch_size = 1
         batches = self._batches(texts, targets, batch_size if len(texts) > 1 and self._pads else 1, overflow)
-        run = Run(self.classifier, self.encoder, path, baseline_id, settings, internal_batch_size, doubling)
+        run = Run(self.classifier, self.encoder, path, baseline_ids, settings, internal_batch_size, doubling)
         return self._results(batches, run)
 
-    def table(self, baseline: str | int = "pad", *, strategy: Strategy | None = None) -> RankedTable:
+    def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
         """Look up the ranked table behind the paths to a baseline, for instance to rank the whole vocabulary at once.
 
         Args:
-            baseline: As in `explain`.
+            baseline: As in `explain`, a single one.
             strategy: As in the constructor; None for the explainer's own.
 
         Returns:
@@ -379,28 +377,15 @@ class TextExplainer:
         Raises:
             ValueError: If there is no such strategy.
         """
-        with self._lock:
-            if (strategy, seed) not in self._paths:
-                self._paths[strategy, seed] = self._make_path(strategy, self._seed if seed is None else seed)
-            return self._paths[strategy, seed]
+        return self._paths.path(strategy, seed=seed)
 
-    def _make_path(self, strategy: Strategy, seed: int | None) -> PathGenerator:
-        if isinstance(strategy, PathGenerator):
-            return strategy
-        if strategy == _STRAIGHT_LINE:
-            return StraightLine()
-        if not isinstance(strategy, AnchorSearch) and strategy not in STRATEGIES:
-            names = ", ".join(map(repr, [*STRATEGIES, _STRAIGHT_LINE]))
-            raise ValueError(f"strategy must be one of {names}, an AnchorSearch or a PathGenerator, got {strategy!r}")
-        return MonotonicPath(
-            self.vocabulary,
-            strategy,
-            self._n_anchors,
-            self._n_neighbors,
-            candidates=self._candidates,
-            seed=seed,
-            folder=self._folder,
-        )
+    def _baseline_ids(self, baseline: Baseline | Sequence[Baseline], n_steps: int) -> tuple[int, ...]:
+        several = baseline if isinstance(baseline, Sequence) and not isinstance(baseline, str) else [baseline]
+        if not several:
+            raise ValueError("baseline must be a token, or several, got none")
+        if n_steps < len(several):
+            raise ValueError(f"n_steps must be at least {len(several)}, one for each baseline, got {n_steps}")
+        return tuple(self.encoder.token_id("baseline", one, len(self.vocabulary)) for one in several)
 
     def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
         """The index of the class to explain for each text; None for the predicted one."""
@@ -409,9 +394,3 @@ class TextExplainer:
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
         return [None if one == "predicted" else self.classifier.label_index(one) for one in wanted]
-
-
-def _number_of_steps(n_steps: int | str) -> int:
-    if isinstance(n_steps, str):
-        raise ValueError(f"n_steps must be 'auto' or an integer of at least 1, got {n_steps!r}")
-    return at_least_one("n_steps", n_steps)

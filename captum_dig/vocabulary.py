@@ -285,6 +285,30 @@ class Vocabulary:
         ranked = self._rank(queries, found)[1][:, :n_neighbors]
         return nn.functional.pad(ranked, (0, n_neighbors - ranked.shape[1]), value=-1)
 
+    def around(self, vectors: Tensor, n_neighbors: int, candidates: Tensor | None = None) -> Tensor:
+        """Search the rows nearest to any vectors, nearest first; a row that is a vector is its own nearest.
+
+        Args:
+            vectors: Shape (N, D), any floating dtype and device.
+            n_neighbors: The K of the search, at least 1.
+            candidates: Rows that may be found, a boolean mask of shape (V,); None for all.
+
+        Returns:
+            Row ids, shape (N, K), int64 on the CPU, as `neighbors` gives them.
+
+        Raises:
+            ValueError: If the vectors are not of shape (N, D), or `n_neighbors` is below 1.
+
+        Example:
+            >>> Vocabulary(torch.tensor([[0.0], [1.0], [3.0]])).around(torch.tensor([[2.1]]), n_neighbors=2)
+            tensor([[2, 1]])
+        """
+        at_least_one("n_neighbors", n_neighbors)
+        mask = None if candidates is None else candidates.cpu()
+        parts = self._as_queries(vectors).split(CHUNK)
+        ranked = [self._rank(q, self._index.search(q, n_neighbors, mask))[1][:, :n_neighbors] for q in parts]
+        return torch.cat([nn.functional.pad(r, (0, n_neighbors - r.shape[1]), value=-1) for r in ranked])
+
     def recall(self, n_neighbors: int, n_rows: int = 256) -> float:
         """Measure how many of the true nearest rows the index finds; 1 for an exact one.
 

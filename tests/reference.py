@@ -49,6 +49,23 @@ def anchor_ids(rows, word, baseline_id, m, k, strategy):
     return walk
 
 
+def uniform_anchor_ids(rows, word, baseline_id, m, k, strategy):
+    """The ids of the walk that looks around the points of the straight line, the word first."""
+    walk = [word]
+    for j in range(m, 0, -1):
+        current, baseline = walk[-1], rows[baseline_id]
+        if is_baseline(rows, current, baseline_id):
+            walk.append(baseline_id)
+            continue
+        point = baseline + np.float32(j / (m + 1)) * (rows[word] - baseline)
+        distances = [float(np.sqrt(((point - row) ** 2).sum())) for row in rows]
+        near = sorted(range(len(rows)), key=lambda i: (distances[i], i))[:k]
+        candidates = [c for c in near if not is_baseline(rows, c, baseline_id) and c not in walk]
+        costs = [cost(rows, c, current, baseline, m, strategy) for c in candidates]
+        walk.append(candidates[costs.index(min(costs))] if candidates else baseline_id)
+    return walk
+
+
 def knots(rows, walk, baseline_id):
     """The points of the walk, baseline first, shape (m + 2, D)."""
     m = len(walk) - 1

@@ -19,7 +19,7 @@ from captum_dig import (
 )
 from captum_dig.quadrature import RULES
 from tests import reference
-from tests.test_paths import PATHS, ROWS, path_name
+from tests.test_paths import ENSEMBLES, PATHS, ROWS, path_name
 
 SAME_RULES = ["riemann_left", "riemann_right", "riemann_middle", "gausslegendre"]
 
@@ -140,7 +140,7 @@ def test_it_is_the_path_integral(path):
     torch.testing.assert_close(got[0], torch.tensor(expected), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=path_name)
+@pytest.mark.parametrize("path", PATHS + ENSEMBLES, ids=path_name)
 def test_one_moving_token_gets_the_whole_difference(path):
     base = ROWS[None, 3:7]
     x = base.clone()
@@ -150,7 +150,7 @@ def test_one_moving_token_gets_the_whole_difference(path):
     assert float(got[0, 2].sum()) == pytest.approx(float(nonlinear(x) - nonlinear(base)), abs=1e-4)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=path_name)
+@pytest.mark.parametrize("path", PATHS + ENSEMBLES, ids=path_name)
 @pytest.mark.parametrize("method", RULES)
 def test_internal_batches_change_nothing(path, method):
     x, base = ROWS[torch.arange(12).reshape(3, 4)], ROWS[20].expand(3, 4, 6)
@@ -196,7 +196,7 @@ def padded_batch():
 
 
 @pytest.mark.parametrize("internal_batch_size", [None, 40])
-@pytest.mark.parametrize("path", PATHS, ids=path_name)
+@pytest.mark.parametrize("path", PATHS + ENSEMBLES, ids=path_name)
 def test_a_padded_batch_is_its_sentences(path, internal_batch_size):
     model = Sentences()
     ids, mask, lengths = padded_batch()
@@ -232,7 +232,7 @@ def test_layers_are_captums(method, internal_batch_size, multiply):
         torch.testing.assert_close(got, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=path_name)
+@pytest.mark.parametrize("path", PATHS + ENSEMBLES, ids=path_name)
 def test_three_ways_to_the_same_numbers(path):
     model = Sentences()
     ids, mask, _ = padded_batch()

@@ -30,6 +30,7 @@ from captum_dig import (
     LayerDiscretizedIntegratedGradients,
     MonotonicPath,
     PathGenerator,
+    StaggeredPath,
     StraightLine,
     Vocabulary,
     VocabularyError,
@@ -488,17 +489,17 @@ def log_probabilities(model, prompt, target):
     return logits.log_softmax(dim=1).gather(1, target[:, None])[:, 0]
 
 
-@pytest.mark.parametrize("kind", ["straight", "monotonic"])
+@pytest.mark.parametrize("kind", ["straight", "monotonic", "staggered"])
 @pytest.mark.parametrize("family", ["Llama", "GPT-2"])
 def test_scores_of_a_prompt_add_up_to_the_change_in_log_probability(prompter, family, kind):
     model = language_model(family, prompter)
     table = model.get_input_embeddings()
-    path = (
-        StraightLine()
-        if kind == "straight"
-        else MonotonicPath(Vocabulary.from_layer(table), n_anchors=6, n_neighbors=20)
-    )
-    layer = LayerDiscretizedIntegratedGradients(model, table, path)
+    paths = {
+        "straight": StraightLine(),
+        "monotonic": MonotonicPath(Vocabulary.from_layer(table), n_anchors=6, n_neighbors=20),
+        "staggered": StaggeredPath(StraightLine(), n_orders=2),
+    }
+    layer = LayerDiscretizedIntegratedGradients(model, table, paths[kind])
     prompt = TextTokenInput(
         "[CLS] the plot was slow but the music [SEP]", prompter, baselines="[MASK]", skip_tokens=["[CLS]", "[SEP]"]
     )

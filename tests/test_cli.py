@@ -16,10 +16,10 @@ from transformers import DistilBertModel
 from typer.testing import CliRunner
 
 from captum_dig import TextAttribution, TextExplainer, __version__, cli
-from captum_dig.anchors import STRATEGIES
 from captum_dig.cli import explaining, models, options
 from captum_dig.encoding import OVERFLOWS
 from captum_dig.quadrature import RULES
+from captum_dig.strategies import NAMES
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
@@ -157,7 +157,7 @@ def test_help_of_the_command_names_every_choice_and_the_demo():
 
 
 def test_choices_and_defaults_are_those_of_the_explainer():
-    assert (*STRATEGIES, "straight_line") == options.STRATEGIES
+    assert NAMES == options.STRATEGIES
     assert sorted(options.METHODS) == sorted(RULES)
     ours = {name: p.default for name, p in inspect.signature(explaining.explain).parameters.items()}
     theirs = inspect.signature(TextExplainer.__init__).parameters | dict(
@@ -407,7 +407,7 @@ def no_model(monkeypatch):
         ([], "TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file"),
         (
             [TEXT, "--strategy", "greddy"],
-            "--strategy must be one of greedy, maxcount, random_neighbor, random_anchor, straight_line, got 'greddy'",
+            "--strategy must be one of greedy, maxcount, random_neighbor, random_anchor, straight_line, staggered, uniform, got 'greddy'",
         ),
         (
             [TEXT, "--method", "simpson"],

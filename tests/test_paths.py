@@ -5,12 +5,26 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captum_dig import MonotonicPath, PathError, PathGenerator, StraightLine, Vocabulary, VocabularyError, upsample
+from captum_dig import (
+    EnsemblePath,
+    MonotonicPath,
+    PathError,
+    PathGenerator,
+    StaggeredPath,
+    StraightLine,
+    UniformPath,
+    Vocabulary,
+    VocabularyError,
+    upsample,
+)
 from captum_dig.monotone import is_monotone_path
+from captum_dig.paths import WordPath, as_ensemble
 from tests import reference
 
 
 def path_name(path):
+    if isinstance(path, StaggeredPath):
+        return f"Staggered{path_name(path.inner)}{path.width:g}"
     return path.strategy.__class__.__name__ if isinstance(path, MonotonicPath) else type(path).__name__
 
 
@@ -27,9 +41,32 @@ PATHS = [StraightLine(), Detour()] + [
     MonotonicPath(Vocabulary(ROWS), s, n_anchors=5, n_neighbors=12, seed=2)
     for s in ("greedy", "maxcount", "random_neighbor", "random_anchor")
 ]
+PATHS.append(UniformPath(Vocabulary(ROWS), n_anchors=5, n_neighbors=12))
+ENSEMBLES = [
+    EnsemblePath([StraightLine(), PATHS[2], Detour()]),
+    StaggeredPath(StraightLine()),
+    StaggeredPath(StraightLine(), 0, n_orders=3, seed=5, antithetic=False),
+    StaggeredPath(PATHS[2], 0.3, n_orders=2, n_knots=9),
+    StaggeredPath(Detour(), 1),
+]
 
 
-@pytest.mark.parametrize("path", PATHS, ids=path_name)
+def rounded(path, dtype):
+    """The same path for rows of another dtype: rounded rows are rows of a rounded vocabulary only."""
+    if isinstance(path, WordPath):
+        return type(path)(Vocabulary(ROWS.to(dtype)), path.strategy, path.n_anchors, path.n_neighbors)
+    if isinstance(path, StaggeredPath):
+        inner = rounded(path.inner, dtype)
+        return StaggeredPath(inner, path.width, path.n_orders, path.seed, path.antithetic, n_knots=path.n_knots)
+    return EnsemblePath([rounded(p, dtype) for p in path.paths]) if isinstance(path, EnsemblePath) else path
+
+
+def waiting(knots, n_knots):
+    """An ensemble that waits at its last knot until there are so many."""
+    return torch.cat([knots, knots[:, -1:].expand(-1, n_knots - knots.shape[1], *knots.shape[2:])], dim=1)
+
+
+@pytest.mark.parametrize("path", PATHS + ENSEMBLES, ids=path_name)
 class TestContract:
     """What every path must keep."""
 
@@ -37,30 +74,35 @@ class TestContract:
     def test_ends_are_exact_and_the_path_is_monotone(self, path, seed):
         ids = torch.randint(0, 80, (3, 4), generator=torch.Generator().manual_seed(seed))
         inputs, baselines = ROWS[ids], ROWS[0].expand(3, 4, 6)
-        knots = path(inputs, baselines)
-        assert torch.equal(knots[0], baselines)
-        assert torch.equal(knots[-1], inputs)
-        assert is_monotone_path(knots)
+        for knots in as_ensemble(path(inputs, baselines), inputs):
+            assert torch.equal(knots[0], baselines)
+            assert torch.equal(knots[-1], inputs)
+            assert is_monotone_path(knots)
 
     def test_a_batch_is_its_rows(self, path):
         inputs, baselines = ROWS[torch.arange(12).reshape(3, 4)], ROWS[20:24].expand(3, 4, 6)
-        rows = [path(inputs[i : i + 1], baselines[i : i + 1]) for i in range(3)]
-        assert torch.equal(path(inputs, baselines), torch.cat(rows, dim=1))
+        inputs[1, 1:3] = baselines[1, 1:3]
+        together = as_ensemble(path(inputs, baselines), inputs)
+        rows = [as_ensemble(path(inputs[i : i + 1], baselines[i : i + 1]), inputs) for i in range(3)]
+        assert torch.equal(together, torch.cat([waiting(row, together.shape[1]) for row in rows], dim=2))
 
     def test_where_input_equals_baseline_the_path_is_constant(self, path):
         inputs = ROWS[None, [3, 4]]
         baselines = ROWS[None, [3, 0]]
-        assert torch.equal(path(inputs, baselines)[:, 0, 0], ROWS[3].expand(len(path(inputs, baselines)), 6))
+        still = as_ensemble(path(inputs, baselines), inputs)[:, :, 0, 0]
+        assert torch.equal(still, ROWS[3].expand(still.shape))
+
+    def test_where_nothing_moves_it_is_constant(self, path):
+        inputs = ROWS[None, [3, 4]]
+        still = as_ensemble(path(inputs, inputs), inputs)
+        assert torch.equal(still, inputs.expand(still.shape))
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
     def test_dtypes_are_kept(self, path, dtype):
         inputs, baselines = ROWS[None, 1:4].to(dtype), torch.zeros(1, 3, 6, dtype=dtype)
-        # Rounded rows are rows of a rounded vocabulary only.
-        if isinstance(path, MonotonicPath):
-            path = MonotonicPath(Vocabulary(ROWS.to(dtype)), path.strategy, 5, 12)
-        knots = path(inputs, baselines)
-        assert knots.dtype == dtype
-        assert is_monotone_path(knots)
+        ensemble = as_ensemble(rounded(path, dtype)(inputs, baselines), inputs)
+        assert ensemble.dtype == dtype
+        assert all(map(is_monotone_path, ensemble))
 
     def test_no_gradient_flows(self, path):
         assert not path(ROWS[None, :2].clone().requires_grad_(), torch.zeros(1, 2, 6)).requires_grad
@@ -103,7 +145,22 @@ class Promise(Answer):
     ("path", "message"),
     [
         (Answer(lambda x, b: [b, x]), "Answer.knots must return a tensor, got list"),
-        (Answer(lambda x, b: x[None]), r"Answer.knots must return shape \(P, 2, 3\) with P >= 2, got \(1, 2, 3\)"),
+        (
+            Answer(lambda x, b: x[None]),
+            r"Answer.knots must return shape \(P, 2, 3\) with P >= 2, got \(1, 2, 3\); "
+            r"for R paths that are averaged, \(R, P, 2, 3\)$",
+        ),
+        (Answer(lambda x, b: x[None, None]), r"Answer.knots must return shape .* got \(1, 1, 2, 3\)"),
+        (Answer(lambda x, b: torch.stack([b, x])[None, None]), r"must return shape .* got \(1, 1, 2, 2, 3\)"),
+        (Answer(lambda x, b: torch.stack([b, x])[None][:0]), r"must return shape .* got \(0, 2, 2, 3\)"),
+        (
+            Answer(lambda x, b: torch.stack([torch.stack([b, x]), torch.stack([b, b])])),
+            "the last knot of Answer must equal the inputs exactly, got a difference of up to 1",
+        ),
+        (
+            Promise(lambda x, b: torch.stack([torch.stack([b, b, x]), torch.stack([b, x + 1, x])])),
+            "Promise declares monotone = True, but a coordinate of its knots turns back",
+        ),
         (
             Answer(lambda x, b: torch.stack([b, x], dim=1)),
             r"Answer.knots must return shape \(P, 2, 3\).*got \(2, 2, 3\)$|must equal",

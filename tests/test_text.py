@@ -3,6 +3,7 @@ import json
 import os
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,20 @@ from transformers import (
     TextClassificationPipeline,
 )
 
-from captum_dig import MaxCount, ModelError, StraightLine, TextAttribution, TextExplainer, VocabularyError
+from captum_dig import (
+    EnsemblePath,
+    MaxCount,
+    ModelError,
+    PathGenerator,
+    StaggeredPath,
+    StraightLine,
+    TextAttribution,
+    TextExplainer,
+    VocabularyError,
+)
+from captum_dig.methods import Budget, PathMethod
+from captum_dig.runs import prepare
+from captum_dig.strategies import NAMES
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
@@ -66,7 +80,7 @@ def test_the_straight_line_is_captum(explainer, classifier, tokenizer):
     assert result.settings.strategy == "straight_line"
 
 
-@pytest.mark.parametrize("strategy", ["greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line"])
+@pytest.mark.parametrize("strategy", NAMES)
 def test_a_batch_is_its_texts(classifier, tokenizer, strategy):
     explainer = make(classifier, tokenizer, strategy=strategy, seed=3)
     together = explainer.explain(TEXTS, [0, 1, "positive", "NEGATIVE", "predicted"])
@@ -94,6 +108,85 @@ def test_searches_and_paths_of_one_s_own(explainer, classifier, tokenizer):
         == explainer.explain(TEXT, strategy="maxcount").token_scores
     )
     assert make(classifier, tokenizer, strategy=MaxCount()).explain(TEXT).settings.strategy == "MaxCount()"
+
+
+def test_paths_are_told_which_tokens_form_words(explainer):
+    told = []
+
+    class Listening(PathGenerator):
+        def grouped(self, words):
+            told.append(words)
+            return StraightLine()
+
+        def knots(self, inputs, baselines):
+            raise AssertionError("the path for the batch is another one")
+
+    explainer.explain(["hello dullest", "no!"], strategy=Listening())
+    assert told[0].tolist() == [[-1, 0, 1, 1, -1], [-1, 0, 1, -1, -1]]
+    path = StaggeredPath(StraightLine(), 0, n_orders=2)
+    # Two words make two orders, whatever their tokens: a pair of orders is all of them.
+    one, other = (
+        explainer.explain("hello dullest", strategy=p, n_steps=400) for p in (path, EnsemblePath([path, path]))
+    )
+    assert one.word_scores == pytest.approx(other.word_scores, abs=1e-2)
+    assert one.delta_percent < 5
+
+
+def test_compared_methods_stagger_words_as_the_explainer_does(explainer):
+    encoder, path = explainer.encoder, StaggeredPath(StraightLine())
+    encodings = [encoder.encode(text)[0] for text in ("hello dullest", "no!")]
+    with explainer.classifier.evaluating():
+        task = prepare(explainer.classifier, encoder, encoder.token_id("baseline", "pad", 9), encodings, [None, None])[
+            0
+        ]
+        scores = PathMethod("staggered", path)(task, Budget(n_steps=20))
+    assert task.words.tolist() == [[-1, 0, 1, 1, -1], [-1, 0, 1, -1, -1]]
+    for row, result in zip(scores, explainer.explain(["hello dullest", "no!"], strategy=path, n_steps=20), strict=True):
+        assert row[: len(result.tokens)].tolist() == pytest.approx(result.token_scores, abs=1e-6)
+    unknown = replace(task, words=None)
+    assert unknown.path(path) is path
+
+
+def test_settings_say_how_words_were_staggered(explainer, classifier, tokenizer):
+    own = explainer.explain(TEXT, strategy=StaggeredPath(StraightLine(), 0.25, 2, seed=3))
+    assert own.settings.strategy == repr(StaggeredPath(StraightLine(), 0.25, 2, seed=3))
+    assert own.settings.seed == 3
+    named = make(classifier, tokenizer, seed=7, strategy="staggered").explain(TEXT)
+    assert (named.settings.strategy, named.settings.seed, named.settings.n_anchors) == ("staggered", 7, 0)
+    assert named.anchors == ((),) * len(named.tokens)
+    assert named.token_scores == explainer.explain(TEXT, strategy=StaggeredPath(StraightLine(), seed=7)).token_scores
+    uniform = explainer.explain(TEXT, strategy="uniform")
+    assert (uniform.settings.n_anchors, uniform.settings.n_neighbors) == (4, 12)
+    assert len(uniform.anchors[1]) == 4
+
+
+def test_staggered_texts_double_their_steps_row_by_row(explainer):
+    together = explainer.explain(TEXTS, strategy="staggered", n_steps="auto", tolerance_percent=0.5)
+    alone = [explainer.explain(t, strategy="staggered", n_steps="auto", tolerance_percent=0.5) for t in TEXTS]
+    assert len({result.settings.n_steps for result in together}) > 1
+    for one, other in zip(together, alone, strict=True):
+        assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "straight_line", "staggered"])
+def test_several_baselines_are_averaged(explainer, strategy):
+    each = [explainer.explain(TEXTS, 1, b, strategy=strategy, n_steps=20) for b in ("pad", "mask", "movie")]
+    together = explainer.explain(TEXTS, 1, ["pad", "mask", "movie"], strategy=strategy, n_steps=60)
+    for i, result in enumerate(together):
+        scores = np.mean([results[i].token_scores for results in each], axis=0)
+        assert result.token_scores == pytest.approx(scores, abs=1e-5)
+        assert result.baseline_value == pytest.approx(
+            np.mean([results[i].baseline_value for results in each]), abs=1e-5
+        )
+        assert result.delta == pytest.approx(np.mean([results[i].delta for results in each]), abs=1e-5)
+        assert result.settings.baseline == "[PAD], [MASK], movie"
+        assert result.settings.n_steps == 60
+        assert not any(result.anchors)
+    with pytest.raises(ValueError, match="n_steps must be at least 2, one for each baseline, got 1"):
+        explainer.explain(TEXT, baseline=["pad", "mask"], n_steps=1)
+    with pytest.raises(ValueError, match="baseline must be a token, or several, got none"):
+        explainer.explain(TEXT, baseline=())
+    assert explainer.explain(TEXT, baseline=["pad"]) == explainer.explain(TEXT)
 
 
 def test_one_moving_word_gets_the_difference(explainer):
@@ -265,7 +358,7 @@ def test_one_text_or_many(explainer):
         (
             {"strategy": "gready"},
             ValueError,
-            "strategy must be one of 'greedy', .*'straight_line', an AnchorSearch or a PathGenerator, got 'gready'",
+            "strategy must be one of 'greedy', .*'straight_line', 'staggered', 'uniform', an AnchorSearch or a PathGenerator, got 'gready'",
         ),
         ({"method": "simpson"}, ValueError, "method must be one of 'gausslegendre'.*got 'simpson'"),
         ({"n_steps": 0}, ValueError, "n_steps must be an integer of at least 1, got 0"),

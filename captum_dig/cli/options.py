@@ -6,7 +6,7 @@ from typing import Any
 from typer import CallbackParam, Option
 
 # Written out, because the modules that own these names import PyTorch; a test compares them.
-STRATEGIES = ("greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line")
+STRATEGIES = ("greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line", "staggered", "uniform")
 RANKED = ("greedy", "maxcount")  # the random ones have nothing to keep
 METHODS = ("gausslegendre", "riemann_left", "riemann_middle", "riemann_right", "riemann_trapezoid")
 CANDIDATES = ("words", "all")

@@ -56,7 +56,7 @@ def word_approximation_error(
     if knots.dim() != 4 or len(knots) < 2 or knots.shape[-1] != vocabulary.dim:
         raise ValueError(
             f"knots must have shape (P, B, T, {vocabulary.dim}) with P >= 2, got {tuple(knots.shape)}; "
-            "pass what a path returns for embeddings of shape (B, T, D)"
+            "pass what a path returns for embeddings of shape (B, T, D), of an ensemble one path at a time"
         )
     check_spacing(spacing)
     inner = (len(knots) - 2) or _POINTS

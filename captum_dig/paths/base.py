@@ -1,0 +1,202 @@
+"""PathGenerator: from an input and a baseline to the knots of a path between them.
+
+Takes tensors as Captum hands them to an attribution method (embeddings, batch first), gives knots of shape (P, B, ...),
+baseline first, or (R, P, B, ...) for R paths that are averaged. A path is straight from knot to knot;
+`captum_dig.quadrature` places the gradient evaluations on it.
+"""
+
+from abc import ABC, abstractmethod
+from typing import final
+
+import torch
+from torch import Tensor
+
+from captum_dig.errors import PathError
+from captum_dig.monotone import is_monotone_path
+
+
+class PathGenerator(ABC):
+    """A way from baselines to inputs, as knots that are joined by straight pieces; or several ways, an ensemble.
+
+    Subclasses implement `knots`. The knots of one example must not depend on the rest of the batch, but that the last
+    one may be repeated until all examples, or all paths of an ensemble, have as many. The number of paths must not
+    depend on the inputs at all.
+
+    Attributes:
+        monotone: Whether every coordinate of these paths runs one way only. What a class promises here is checked.
+
+    Example:
+        >>> class Detour(PathGenerator):
+        ...     def knots(self, inputs, baselines):
+        ...         even = torch.arange(inputs.shape[-1], device=inputs.device) % 2 == 0
+        ...         corner = torch.where(even, inputs, baselines)
+        ...         return torch.stack([baselines, corner, inputs])
+        >>> Detour()(torch.ones(1, 2), torch.zeros(1, 2))[:, 0].tolist()
+        [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]
+    """
+
+    monotone: bool = False
+
+    @abstractmethod
+    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Build the knots: from two tensors of shape (B, ...) one of shape (P, B, ...) or (R, P, B, ...), P >= 2."""
+
+    def grouped(self, words: Tensor) -> "PathGenerator":  # noqa: ARG002 - for paths that move words, not tokens
+        """Say which tokens of a batch form words.
+
+        Args:
+            words: The number of the word that each token belongs to, shape (B, T), int64; -1 where there is none.
+
+        Returns:
+            The path for that batch: by default this one, which knows no words.
+        """
+        return self
+
+    @final
+    def __call__(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Build the knots and check what the subclass returned.
+
+        Args:
+            inputs: Where the paths end, shape (B, ...), floating point, finite.
+            baselines: Where they begin, same shape, dtype and device.
+
+        Returns:
+            Knots, shape (P, B, ...), or (R, P, B, ...) for an ensemble of R paths, dtype and device of `inputs`,
+            without gradient; the first of a path equals `baselines` and the last `inputs`, exactly.
+
+        Raises:
+            TypeError: If `inputs` is not floating point.
+            ValueError: If the shapes differ, or a value is NaN or infinite.
+            PathError: If the subclass returned something else than such knots.
+        """
+        _check_ends(inputs, baselines)
+        with torch.no_grad():
+            inputs, baselines = inputs.detach(), baselines.detach()
+            knots = self.knots(inputs, baselines)
+            self._check(knots, inputs, baselines)
+        return knots
+
+    def _check(self, knots: Tensor, inputs: Tensor, baselines: Tensor) -> None:
+        name = type(self).__name__
+        if not isinstance(knots, Tensor):
+            raise PathError(f"{name}.knots must return a tensor, got {type(knots).__name__}")
+        extra = knots.dim() - inputs.dim()
+        if extra not in (1, 2) or not len(knots) or knots.shape[extra - 1] < 2 or knots.shape[extra:] != inputs.shape:
+            expected = ", ".join(map(str, inputs.shape))
+            raise PathError(
+                f"{name}.knots must return shape (P, {expected}) with P >= 2, got {tuple(knots.shape)}; "
+                f"for R paths that are averaged, (R, P, {expected})"
+            )
+        if knots.dtype != inputs.dtype or knots.device != inputs.device:
+            raise PathError(
+                f"{name}.knots must keep the dtype and device of the inputs, {inputs.dtype} on {inputs.device}, "
+                f"got {knots.dtype} on {knots.device}"
+            )
+        for path in as_ensemble(knots, inputs):
+            self._check_path(path, inputs, baselines)
+
+    def _check_path(self, knots: Tensor, inputs: Tensor, baselines: Tensor) -> None:
+        name = type(self).__name__
+        for knot, end, which in ((knots[0], baselines, "first"), (knots[-1], inputs, "last")):
+            if not torch.equal(knot, end):
+                difference = float((knot - end).abs().max())
+                whose = "baselines" if which == "first" else "inputs"
+                raise PathError(
+                    f"the {which} knot of {name} must equal the {whose} exactly, "
+                    f"got a difference of up to {difference:.3g}"
+                )
+        if not bool(knots.isfinite().all()):
+            raise PathError(f"{name}.knots must be finite, got NaN or infinity")
+        if self.monotone and not is_monotone_path(knots):
+            raise PathError(f"{name} declares monotone = True, but a coordinate of its knots turns back")
+
+
+class StraightLine(PathGenerator):
+    """The straight line of Integrated Gradients: two knots.
+
+    Example:
+        >>> StraightLine()(torch.ones(1, 3), torch.zeros(1, 3)).shape
+        torch.Size([2, 1, 3])
+
+    References:
+        Sundararajan, Taly and Yan (2017), section 3 [sundararajan-2017].
+    """
+
+    monotone = True
+
+    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Return the two ends."""
+        return torch.stack([baselines, inputs])
+
+    def __repr__(self) -> str:
+        return "StraightLine()"
+
+
+def as_ensemble(knots: Tensor, inputs: Tensor) -> Tensor:
+    """Look at a single path as at an ensemble of one.
+
+    Args:
+        knots: One path, shape (P, B, ...), or several, shape (R, P, B, ...).
+        inputs: Where they end, shape (B, ...).
+
+    Returns:
+        The same numbers, shape (R, P, B, ...).
+
+    Example:
+        >>> as_ensemble(torch.ones(2, 1, 3), torch.ones(1, 3)).shape
+        torch.Size([1, 2, 1, 3])
+    """
+    return knots if knots.dim() > inputs.dim() + 1 else knots[None]
+
+
+def upsample(knots: Tensor, factor: int) -> Tensor:
+    """Insert the mean of every two neighbouring knots, several times over.
+
+    The path stays the same; with ``spacing="knots"`` it gets denser nodes, which is the paper's way to a smaller delta.
+    More `n_steps` does the same.
+
+    Args:
+        knots: A path, shape (P, ...).
+        factor: The paper's f, at least 0.
+
+    Returns:
+        The path with ``(P - 1) * 2**factor + 1`` knots.
+
+    Raises:
+        ValueError: If `factor` is negative.
+
+    Example:
+        >>> upsample(torch.tensor([0.0, 4.0, 6.0]), factor=1).tolist()
+        [0.0, 2.0, 4.0, 5.0, 6.0]
+
+    References:
+        Sanyal and Ren (2021), section 4.3, "Effect of Increasing Path Density" [sanyal-ren-2021].
+    """
+    if factor < 0:
+        raise ValueError(f"factor must be at least 0, got {factor}")
+    for _ in range(factor):
+        middles = (knots[:-1] + knots[1:]) / 2
+        pairs = torch.stack([knots[:-1], middles], dim=1).flatten(0, 1)
+        knots = torch.cat([pairs, knots[-1:]])
+    return knots
+
+
+def _check_ends(inputs: Tensor, baselines: Tensor) -> None:
+    if not inputs.is_floating_point():
+        raise TypeError(
+            f"inputs must be floating point, got {inputs.dtype}; for token ids attribute to the embedding layer with "
+            "LayerDiscretizedIntegratedGradients"
+        )
+    if inputs.dim() == 0 or inputs.shape != baselines.shape or inputs.numel() == 0:
+        raise ValueError(
+            "inputs and baselines must have one shape (B, ...) that is not empty, "
+            f"got {tuple(inputs.shape)} and {tuple(baselines.shape)}"
+        )
+    if inputs.dtype != baselines.dtype or inputs.device != baselines.device:
+        raise ValueError(
+            "inputs and baselines must have one dtype and device, "
+            f"got {inputs.dtype} on {inputs.device} and {baselines.dtype} on {baselines.device}"
+        )
+    for name, tensor in (("inputs", inputs), ("baselines", baselines)):
+        if not bool(tensor.isfinite().all()):
+            raise ValueError(f"{name} must be finite, got NaN or infinity; check the model's weights")

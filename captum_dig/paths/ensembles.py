@@ -1,0 +1,91 @@
+"""EnsemblePath: the paths of several generators, averaged.
+
+Takes generators, gives their knots one behind the other; `captum_dig.quadrature` shares the gradients among them.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from captum_dig.errors import PathError
+from captum_dig.paths.base import PathGenerator, as_ensemble
+
+
+class EnsemblePath(PathGenerator):
+    """Several paths from the same baselines to the same inputs; attributions are the mean over them.
+
+    `n_steps` stays the number of all gradients: each of R paths gets its share of them. Paths of an ensemble among the
+    generators count one by one.
+
+    Args:
+        paths: The generators, at least one.
+
+    Raises:
+        TypeError: If one of them is no `PathGenerator`.
+        ValueError: If there is none.
+
+    Example:
+        >>> from captum_dig import MonotonicPath, StraightLine, Vocabulary
+        >>> vocabulary = Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]]))
+        >>> path = EnsemblePath([StraightLine(), MonotonicPath(vocabulary, n_anchors=2, n_neighbors=3)])
+        >>> path(torch.tensor([[4.0]]), torch.tensor([[0.0]])).squeeze().tolist()
+        [[0.0, 4.0, 4.0, 4.0], [0.0, 1.0, 2.0, 4.0]]
+
+    References:
+        Sundararajan, Taly and Yan (2017), section 4.2, on averages over paths [sundararajan-2017].
+    """
+
+    def __init__(self, paths: Sequence[PathGenerator]) -> None:
+        self.paths = tuple(paths)
+        if not self.paths:
+            raise ValueError("paths must hold at least one PathGenerator, got none")
+        for path in self.paths:
+            if not isinstance(path, PathGenerator):
+                raise TypeError(f"paths must hold PathGenerators, got {type(path).__name__}")
+        self.monotone = all(path.monotone for path in self.paths)
+
+    def __repr__(self) -> str:
+        return f"EnsemblePath([{', '.join(map(repr, self.paths))}])"
+
+    def grouped(self, words: Tensor) -> "EnsemblePath":
+        """Say which tokens of a batch form words, to every generator."""
+        return EnsemblePath([path.grouped(words) for path in self.paths])
+
+    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Collect the paths of all generators; those with fewer knots wait at the inputs."""
+        members = [as_ensemble(path(inputs, baselines), inputs) for path in self.paths]
+        n_knots = max(member.shape[1] for member in members)
+        waiting = [member[:, -1:].expand(-1, n_knots - member.shape[1], *inputs.shape) for member in members]
+        return torch.cat([torch.cat(parts, dim=1) for parts in zip(members, waiting, strict=True)])
+
+
+def lay_out(
+    path: PathGenerator, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]
+) -> tuple[tuple[Tensor, ...], int]:
+    """Lay the paths of a generator one behind the other, for several tensors that move together.
+
+    Args:
+        path: The generator; a single path is an ensemble of one.
+        inputs: Where the paths end, each of shape (B, ...).
+        baselines: Where they begin.
+
+    Returns:
+        The knots for each of the inputs, shape (R * P, B, ...), and R.
+
+    Raises:
+        PathError: If the number of paths differs between inputs.
+
+    Example:
+        >>> from captum_dig import StraightLine
+        >>> knots, n_paths = lay_out(EnsemblePath([StraightLine()] * 3), (torch.ones(1, 5),), (torch.zeros(1, 5),))
+        >>> knots[0].shape, n_paths
+        (torch.Size([6, 1, 5]), 3)
+    """
+    ensembles = [as_ensemble(path(end, start), end) for end, start in zip(inputs, baselines, strict=True)]
+    counts = sorted({len(ensemble) for ensemble in ensembles})
+    if len(counts) > 1:
+        raise PathError(
+            f"{type(path).__name__} must give every input of a tuple the same number of paths, got {counts}"
+        )
+    return tuple(ensemble.flatten(0, 1) for ensemble in ensembles), len(ensembles[0])

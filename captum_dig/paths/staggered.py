@@ -1,0 +1,267 @@
+"""StaggeredPath: words that move one after the other, in several orders.
+
+Takes a path, gives an ensemble of it: in each member every word goes its way on that path in a time of its own.
+Between the path itself, on which all words move at once, and Shapley's random orders, in which each moves alone.
+"""
+
+import copy
+import math
+import operator
+
+import torch
+from torch import Tensor
+
+from captum_dig.anchors import scramble
+from captum_dig.errors import at_least_one
+from captum_dig.paths.base import PathGenerator
+
+# Elements of the knots that are made together.
+_BLOCK = 2**22
+# Times are float64; where one differs from a knot of the inner path by so little of a piece, it is that knot.
+_ROUNDING = 1e-9
+
+
+class StaggeredPath(PathGenerator):
+    """A path on which each word moves in a window of time of its own, averaged over several draws of the windows.
+
+    The elements along dimension 1 of the inputs are the words: tokens for inputs of shape (B, T, D), coordinates for
+    (B, D). Word i goes from knot to knot of the inner path, evenly, while the time goes from s_i to s_i + width, and
+    stands still before and after; the starts s_i are uniform on [0, 1 - width] and independent of each other. A word
+    whose input equals its baseline does not move. With ``width=1`` this is the inner path. With ``width=0`` one word
+    moves at a time: the mean over many orders tends to Shapley values, and each member attributes to a word what it
+    changes after those before it.
+
+    Starts depend on the seed, the order and the place of the word alone, so that neither the batch nor padding behind a
+    text changes a result. For each word the starts of all orders are spread evenly: one in each of `n_orders` equal
+    parts of [0, 1 - width]. Each order by itself is as random as without this, so that the mean over a few is an
+    unbiased estimate of that over all.
+
+    A member has a knot for each time at which a word starts, passes a knot of the inner path, or stops. Where these are
+    more than `n_knots` for an example, its member is the polyline through as many of them, the same number apart; it is
+    as monotone and as complete.
+
+    Args:
+        inner: The path of each word: any generator of a single path, such as `StraightLine` or `MonotonicPath`.
+        width: How long a word moves, as a share of the whole time, in [0, 1].
+        n_orders: The number of paths to average, at least 1, even if antithetic. With ``width=1`` all would be the
+            same, and there is one.
+        seed: Any integer.
+        antithetic: Whether orders come in pairs, s and 1 - width - s, so that what is late in one is early in the
+            other. In a text of two words that may be swapped, both then get the same score.
+        n_knots: The largest number of knots of a member for each example, at least 2. It bounds memory, which is
+            `n_orders` times `n_knots` times that of the inputs, and the time to make them.
+
+    Raises:
+        TypeError: If `inner` is no `PathGenerator`, or `seed` no integer.
+        ValueError: If a number is out of range, or `n_orders` is odd and `antithetic` True.
+
+    Example:
+        >>> from captum_dig import StraightLine
+        >>> path = StaggeredPath(StraightLine(), width=0, n_orders=2)
+        >>> path(torch.ones(1, 2), torch.zeros(1, 2)).squeeze().tolist()
+        [[[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]]
+
+    References:
+        Sundararajan, Taly and Yan (2017), section 4.2, on averages over paths and Shapley values [sundararajan-2017].
+    """
+
+    def __init__(
+        self,
+        inner: PathGenerator,
+        width: float = 0.5,
+        n_orders: int = 4,
+        seed: int = 0,
+        antithetic: bool = True,
+        *,
+        n_knots: int = 64,
+    ) -> None:
+        if not isinstance(inner, PathGenerator):
+            raise TypeError(f"inner must be a PathGenerator, got {type(inner).__name__}; for example StraightLine()")
+        if not (isinstance(width, int | float) and 0 <= width <= 1):
+            raise ValueError(f"width must be a number from 0 to 1, got {width!r}")
+        self.inner = inner
+        self.monotone = inner.monotone
+        self.width = float(width)
+        self.n_orders = at_least_one("n_orders", n_orders)
+        self.seed = _integer("seed", seed)
+        self.antithetic = bool(antithetic)
+        self.n_knots = at_least_one("n_knots", n_knots)
+        if self.antithetic and self.n_orders % 2:
+            raise ValueError(
+                f"n_orders must be even for pairs of orders, got {n_orders}; take one more, or antithetic=False"
+            )
+        if self.n_knots < 2:
+            raise ValueError(f"n_knots must be at least 2, got {n_knots}; a path has two ends")
+        self._words: Tensor | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"StaggeredPath({self.inner!r}, width={self.width:g}, n_orders={self.n_orders}, seed={self.seed}, "
+            f"antithetic={self.antithetic}, n_knots={self.n_knots})"
+        )
+
+    def grouped(self, words: Tensor) -> "StaggeredPath":
+        """Let the tokens of a word move together.
+
+        Args:
+            words: The number of the word that each token belongs to, shape (B, T), int64. Starts depend on it instead
+                of the place of the token. Tokens with -1, such as padding, belong together too, should they move.
+
+        Returns:
+            The path for this one batch.
+
+        Raises:
+            ValueError: If `words` is something else.
+
+        Example:
+            >>> from captum_dig import StraightLine
+            >>> path = StaggeredPath(StraightLine(), width=0, n_orders=2).grouped(torch.tensor([[0, 0, 1]]))
+            >>> path(torch.ones(1, 3), torch.zeros(1, 3))[0].squeeze().tolist()
+            [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+        """
+        if not isinstance(words, Tensor) or words.dim() != 2 or words.is_floating_point() or words.is_complex():
+            got = f"{words.dtype} {tuple(words.shape)}" if isinstance(words, Tensor) else type(words).__name__
+            raise ValueError(f"words must be integers of shape (B, T), got {got}")
+        path = copy.copy(self)
+        path.inner = self.inner.grouped(words)
+        path._words = words.detach().to("cpu", torch.int64)
+        return path
+
+    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Draw the windows, choose the times of the knots, and look up where each word is at these."""
+        if inputs.dim() < 2:
+            raise ValueError(
+                f"inputs must have shape (B, T, ...), with words in dimension 1, got {tuple(inputs.shape)}"
+            )
+        inner = self.inner(inputs, baselines)
+        if inner.dim() != inputs.dim() + 1:
+            raise ValueError(
+                f"inner must give a single path, got {len(inner)} from {type(self.inner).__name__}; "
+                "put StaggeredPaths into an EnsemblePath instead"
+            )
+        shape = inputs.shape[:2]
+        moving = (inputs != baselines).reshape(*shape, -1).any(dim=-1).cpu()
+        plans = [self._progress(starts, moving, len(inner) - 1) for starts in self._starts(shape)]
+        n_knots = max(len(plan) for plan in plans)
+        knots = inputs.new_empty(len(plans), n_knots, *inputs.shape)
+        inner = inner.reshape(len(inner), *shape, -1)
+        for member, plan in zip(knots, plans, strict=True):
+            _fill(member.reshape(n_knots, *shape, -1), inner, plan)
+            # Examples with fewer knots wait at the inputs, and so do members.
+            member[len(plan) :] = inputs
+        return knots
+
+    def _starts(self, shape: torch.Size) -> Tensor:
+        """The starts of all orders as shares of what the windows leave, shape (R, B, T), float64."""
+        if self._words is None:
+            starts = draw(torch.arange(shape[1]), self.n_orders, self.seed, self.antithetic)[:, None].expand(-1, *shape)
+        elif self._words.shape == shape:
+            starts = draw(self._words, self.n_orders, self.seed, self.antithetic)
+        else:
+            raise ValueError(
+                f"inputs must have the batch and tokens of the words, {tuple(self._words.shape)}, got {tuple(shape)}; "
+                "group the path again for each batch"
+            )
+        return starts[:1] if self.width == 1 else starts
+
+    def _progress(self, starts: Tensor, moving: Tensor, n_pieces: int) -> Tensor:
+        """How many pieces of the inner path each word has behind it at each knot, shape (P, B, T), float64."""
+        # Without width windows have no inside: the order is all that counts, and each word gets a unit of time.
+        begins = starts * (1 - self.width) if self.width else _ranks(starts, moving).to(torch.float64)
+        length = self.width or 1.0
+        passes = begins[..., None] + length * (torch.arange(n_pieces + 1, dtype=torch.float64) / n_pieces)
+        passes[~moving] = math.inf
+        times, last = _choose(passes.flatten(1), self.n_knots)
+        progress = (times[..., None] - begins).div_(length).clamp_(0, 1).mul_(n_pieces)
+        whole = progress.round()
+        progress = torch.where((progress - whole).abs() < _ROUNDING, whole, progress)
+        progress[:, ~moving] = 0
+        progress[0] = 0
+        progress[torch.arange(len(times))[:, None] >= last] = n_pieces
+        return progress
+
+
+def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool) -> Tensor:
+    """Draw starts for numbered words: uniform on [0, 1], independent between words, spread evenly over the orders.
+
+    Args:
+        numbers: The number of each word, any shape, int64 on the CPU. The same number gets the same starts.
+        n_orders: R, even if antithetic.
+        seed: Any integer.
+        antithetic: Whether each second order is one minus the one before.
+
+    Returns:
+        Shape (R, ...), float64: a function of the arguments, for each number by itself.
+
+    Example:
+        >>> draw(torch.tensor([5, 5, 7]), n_orders=4, seed=0, antithetic=True).mul(4).floor().sort(dim=0).values.T
+        tensor([[0., 1., 2., 3.],
+                [0., 1., 2., 3.],
+                [0., 1., 2., 3.]], dtype=torch.float64)
+    """
+    n_drawn = n_orders // 2 if antithetic else n_orders
+    order = torch.arange(n_drawn).reshape(-1, *[1] * numbers.dim())
+    # A Latin hypercube: each word goes through the parts of [0, 1] in an order of its own.
+    part = scramble(seed, numbers[None], 3 * order).argsort(dim=0).argsort(dim=0)
+    inside = scramble(seed, numbers[None], 3 * order + 1).to(torch.float64) / 2**63
+    if not antithetic:
+        return (part + inside) / n_drawn
+    # A pair takes a part and its mirror image; which comes first is drawn for each word.
+    swapped = scramble(seed, numbers[None], 3 * order + 2) >= 2**62
+    first = (torch.where(swapped, n_orders - 1 - part, part) + inside) / n_orders
+    return torch.stack([first, 1 - first], dim=1).flatten(0, 1)
+
+
+def _integer(name: str, value: int) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}; the same one gives the same starts") from None
+
+
+def _ranks(starts: Tensor, moving: Tensor) -> Tensor:
+    """For each word how many different starts of moving ones come before its own, shape (B, T)."""
+    ordered, places = torch.where(moving, starts, math.inf).sort(dim=1)
+    later = ordered.diff(dim=1, prepend=ordered[:, :1]) > 0
+    return torch.empty_like(places).scatter_(1, places, later.cumsum(dim=1))
+
+
+def _choose(passes: Tensor, n_knots: int) -> tuple[Tensor, Tensor]:
+    """Choose times from those of each example, (B, N) with infinity for none, at most `n_knots` different ones.
+
+    Returns:
+        Times, rising, the last one repeated, shape (P, B); and the number of the first that is the last, shape (B,).
+    """
+    ordered = passes.sort(dim=1).values
+    new = ordered.isfinite()
+    new[:, 1:] &= ordered[:, 1:] > ordered[:, :-1]
+    different = torch.where(new, ordered, math.inf).sort(dim=1).values
+    n_gaps = (new.sum(dim=1) - 1).clamp(min=0)
+    last = n_gaps.clamp(max=n_knots - 1)
+    steps = torch.arange(max(2, int(last.max()) + 1))[:, None].minimum(last)
+    # Half a gap more rounds to the nearest.
+    chosen = (2 * steps * n_gaps + last) // (2 * last).clamp(min=1)
+    times = different.gather(1, chosen.T).T
+    # Where nothing moves there is no time.
+    return times.nan_to_num(posinf=0.0), last
+
+
+def _fill(member: Tensor, inner: Tensor, progress: Tensor) -> None:
+    """Write the points of the inner path (Q, B, T, F) that the words have come to at each knot into (P, B, T, F)."""
+    n_pieces, n_examples, n_words = len(inner) - 1, *inner.shape[1:3]
+    precise = torch.promote_types(inner.dtype, torch.float32)
+    rows = torch.arange(n_examples, device=inner.device)[:, None]
+    columns = torch.arange(n_words, device=inner.device)
+    step = max(1, _BLOCK // inner[0].numel())
+    for points, going in zip(member[: len(progress)].split(step), progress.split(step), strict=True):
+        piece = going.floor().clamp_(max=n_pieces - 1)
+        share = (going - piece).to(precise)[..., None].to(inner.device)
+        piece = piece.to(torch.int64).to(inner.device)
+        if n_pieces == 1:
+            left, right = inner.to(precise)
+        else:
+            left, right = inner[piece, rows, columns].to(precise), inner[piece + 1, rows, columns].to(precise)
+        low, high = torch.minimum(left, right), torch.maximum(left, right)
+        # From the left and then into the piece: this is monotone in floating point, which `lerp` is not.
+        reached = torch.mul(right - left, share).add_(left).clamp_(low, high)
+        points.copy_(torch.where(share >= 1, right, reached))

@@ -1,0 +1,288 @@
+"""WordPath: from word to word, monotone in every coordinate.
+
+Takes a `Vocabulary` and a table of walks over it, gives knots: recognises words by their vectors, looks up the words on
+their way, and monotonizes these one after the other.
+"""
+
+import threading
+import warnings
+from abc import abstractmethod
+from collections import OrderedDict
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from captum_dig.anchors import STRATEGIES, AnchorSearch
+from captum_dig.errors import at_least_one
+from captum_dig.monotone import monotonize
+from captum_dig.paths.base import PathGenerator
+from captum_dig.tables import RankedTable, TableFolder, WalkTable
+from captum_dig.vocabulary import Vocabulary
+
+# Tables kept, one per baseline vector; a ranked table of a 256,000-word vocabulary takes 65 MB.
+_TABLES = 8
+
+
+class WordPath(PathGenerator):
+    """A path from word to word, monotone in every coordinate; which words, a `WalkTable` says.
+
+    Every vector along the last dimension of the inputs is a word of its own. Words are recognised by their vectors; a
+    vector that is no row (noise, a soft prompt) starts its walk at the nearest row and still ends exactly at itself.
+    Where input and baseline agree the path is constant. What is learnt about the vocabulary on the way is kept for
+    later calls, so the first sentence takes longest; results do not depend on earlier calls, and threads may share one
+    object.
+
+    Subclasses implement `make_table`.
+
+    Args:
+        vocabulary: The rows of the embedding layer that is attributed to.
+        strategy: The name of an anchor search, or an `AnchorSearch`.
+        n_anchors: The paper's m, at least 1.
+        n_neighbors: The paper's K, at least 1.
+        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for every row.
+        seed: For the random strategies; None draws one from torch's generator.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If `strategy` is unknown, a number is below 1, or `candidates` has another shape or allows no row.
+    """
+
+    monotone = True
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        strategy: str | AnchorSearch,
+        n_anchors: int,
+        n_neighbors: int,
+        candidates: Tensor | None,
+        seed: int | None,
+    ) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(
+                f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}; "
+                "build one with Vocabulary.from_layer(model.get_input_embeddings())"
+            )
+        self.vocabulary = vocabulary
+        self.strategy = _resolve_strategy(strategy, seed)
+        self.n_anchors = at_least_one("n_anchors", n_anchors)
+        self.n_neighbors = at_least_one("n_neighbors", n_neighbors)
+        self.candidates = _resolve_candidates(candidates, len(vocabulary))
+        available = len(vocabulary) - 1 if self.candidates is None else int(self.candidates.sum())
+        if self.n_neighbors > available:
+            warnings.warn(
+                f"n_neighbors = {self.n_neighbors} is more than the {available} rows there are; all of them are used",
+                stacklevel=3,
+            )
+            self.n_neighbors = max(1, available)
+        self._tables: OrderedDict[bytes, WalkTable] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}({self.strategy!r}, n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors})"
+
+    @abstractmethod
+    def make_table(self, baseline: Tensor) -> WalkTable:
+        """Make the table of the walks to a baseline, a vector of shape (D,), float32 on the CPU."""
+
+    def anchor_ids(self, input_ids: Tensor, baseline_id: int) -> Tensor:
+        """Find the words that the paths of some words visit.
+
+        Args:
+            input_ids: Rows, shape (N,), any integer dtype.
+            baseline_id: The row that the paths go to.
+
+        Returns:
+            Row ids, shape (N, m + 1), int64 on the CPU, the word itself first. Where no candidate is left,
+            `baseline_id`, or the first row that equals it.
+
+        Raises:
+            ValueError: If the ids have another shape or are not rows of the vocabulary.
+
+        Example:
+            >>> vocabulary = Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]]))
+            >>> MonotonicPath(vocabulary, n_anchors=3, n_neighbors=3).anchor_ids(torch.tensor([3]), baseline_id=0)
+            tensor([[3, 2, 1, 0]])
+        """
+        ids = input_ids.detach().to("cpu", torch.int64)
+        if ids.dim() != 1:
+            raise ValueError(f"input_ids must have shape (N,), got {tuple(ids.shape)}")
+        for value in (*ids.tolist(), baseline_id):
+            if not 0 <= value < len(self.vocabulary):
+                raise ValueError(
+                    f"ids must be rows of the vocabulary, from 0 to {len(self.vocabulary) - 1}, got {value}"
+                )
+        # Of several equal rows the first stands for them all, as where paths start from vectors.
+        goal = self.vocabulary.rows[[baseline_id]]
+        return self.table(goal[0]).walk(ids, int(self.vocabulary.find(goal)))
+
+    def table(self, baseline: Tensor) -> WalkTable:
+        """Look up the table of the walks to a baseline.
+
+        Args:
+            baseline: The vector, shape (D,), float32 on the CPU.
+
+        Returns:
+            The table, which later calls share.
+        """
+        key = baseline.numpy().tobytes()
+        with self._lock:
+            if key not in self._tables:
+                self._tables[key] = self.make_table(baseline.clone())
+            self._tables.move_to_end(key)
+            if len(self._tables) > _TABLES:
+                self._tables.popitem(last=False)
+            return self._tables[key]
+
+    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Walk from each vector to its baseline, monotonize the anchors, and return the points in reverse."""
+        if inputs.dim() < 2 or inputs.shape[-1] != self.vocabulary.dim:
+            raise ValueError(
+                f"inputs must have shape (B, ..., {self.vocabulary.dim}), the width of the vocabulary, "
+                f"got {tuple(inputs.shape)}; "
+                "attribute to the layer that `model.get_input_embeddings()` returns"
+            )
+        # Half precision would round every step; the paths are rounded once, at the end, which keeps them monotone.
+        precise = torch.promote_types(inputs.dtype, torch.float32)
+        ends = inputs.reshape(-1, inputs.shape[-1])
+        starts = baselines.reshape(-1, baselines.shape[-1])
+        moving = (ends != starts).any(dim=1)
+        knots = ends.expand(self.n_anchors + 2, *ends.shape).clone()
+        knots[0] = starts
+        if bool(moving.any()):
+            knots[:, moving] = self._walk(ends[moving].to(precise), starts[moving].to(precise)).to(inputs.dtype)
+        return knots.reshape(len(knots), *inputs.shape)
+
+    def _walk(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Knots of vectors that differ from their baselines: two tensors (N, D) to one of (m + 2, N, D)."""
+        anchors = self._anchors(inputs, baselines)
+        points = [inputs]
+        for anchor in anchors:
+            points.append(monotonize(anchor, points[-1], baselines, self.n_anchors))
+        return torch.stack([*points, baselines]).flip(0)
+
+    def _anchors(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Vectors of the anchors, shape (m, N, D), from the input's side."""
+        starts = self.vocabulary.locate(inputs)
+        goals = baselines.to("cpu", torch.float32)
+        goal_ids = self.vocabulary.find(goals)
+        # Rows are told apart by their ids, which is quicker than by what they hold.
+        strange = goal_ids < 0
+        which = goal_ids.clone()
+        which[strange] = -1 - torch.unique(goals[strange], dim=0, return_inverse=True)[1]
+        ids = torch.empty((self.n_anchors, len(inputs)), dtype=torch.int64)
+        for number in which.unique():
+            here = which == number
+            first = int(here.to(torch.int8).argmax())
+            ids[:, here] = self.table(goals[first]).walk(starts[here], int(goal_ids[first]))[:, 1:].T
+        # Each row travels once to the device of the inputs.
+        met, places = torch.unique(ids.clamp(min=0), return_inverse=True)
+        anchors = self.vocabulary.rows[met].to(inputs)[places.to(inputs.device)]
+        # A walk that ran dry waits at the baseline, which need not be a row.
+        return torch.where((ids < 0)[..., None].to(inputs.device), baselines, anchors)
+
+
+class MonotonicPath(WordPath):
+    """The path of Discretized Integrated Gradients: from word to word, monotone in every coordinate.
+
+    Every vector along the last dimension of the inputs is a word of its own. Words are recognised by their vectors; a
+    vector that is no row (noise, a soft prompt) starts its walk at the nearest row and still ends exactly at itself.
+    Where input and baseline agree the path is constant. What is learnt about the vocabulary on the way is kept for
+    later calls, so the first sentence takes longest; results do not depend on earlier calls, and threads may share one
+    object.
+
+    Args:
+        vocabulary: The rows of the embedding layer that is attributed to.
+        strategy: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an `AnchorSearch`.
+        n_anchors: The paper's m: words on the way, at least 1. The number of gradients is `n_steps`, not this.
+        n_neighbors: The paper's K: candidates looked at for each anchor, at least 1.
+        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for every row, as in the paper.
+        seed: For the random strategies; None draws one from torch's generator.
+        folder: Where what is learnt about the vocabulary is kept for other processes; None for nowhere. Random
+            strategies and an `AnchorSearch` of your own are not kept.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If `strategy` is unknown, a number is below 1, or `candidates` has another shape or allows no row.
+
+    Example:
+        >>> vocabulary = Vocabulary(torch.tensor([[0.0, 0.0], [1.0, 2.0], [2.0, 2.0], [4.0, 3.0]]))
+        >>> path = MonotonicPath(vocabulary, "greedy", n_anchors=2, n_neighbors=3)
+        >>> path(torch.tensor([[4.0, 3.0]]), torch.tensor([[0.0, 0.0]]))[:, 0].tolist()
+        [[0.0, 0.0], [1.0, 2.0], [2.0, 2.0], [4.0, 3.0]]
+
+    References:
+        Sanyal and Ren (2021), section 2.3, algorithms 1 and 2 [sanyal-ren-2021].
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        strategy: str | AnchorSearch = "greedy",
+        n_anchors: int = 30,
+        n_neighbors: int = 500,
+        *,
+        candidates: Tensor | None = None,
+        seed: int | None = None,
+        folder: TableFolder | None = None,
+    ) -> None:
+        super().__init__(vocabulary, strategy, n_anchors, n_neighbors, candidates, seed)
+        self._folder = folder
+
+    def make_table(self, baseline: Tensor) -> RankedTable:
+        """Make the table that ranks each row's neighbours once."""
+        return RankedTable(
+            self.vocabulary,
+            self.strategy,
+            baseline,
+            self.n_anchors,
+            self.n_neighbors,
+            self.candidates,
+            self._folder,
+        )
+
+    def table(self, baseline: Tensor) -> RankedTable:
+        """Look up the ranked table of the paths to a baseline.
+
+        Args:
+            baseline: The vector, shape (D,), float32 on the CPU.
+
+        Returns:
+            The table, which later calls share.
+        """
+        return cast("RankedTable", super().table(baseline))
+
+    def store(self) -> None:
+        """Keep on disk what has been learnt, if there is a folder for it."""
+        with self._lock:
+            tables = [cast("RankedTable", table) for table in self._tables.values()]
+        for table in tables:
+            table.store()
+
+
+def _resolve_strategy(strategy: str | AnchorSearch, seed: int | None) -> AnchorSearch:
+    if isinstance(strategy, AnchorSearch):
+        return strategy
+    if not isinstance(strategy, str):
+        raise TypeError(f"strategy must be a name or an AnchorSearch, got {type(strategy).__name__}")
+    if strategy not in STRATEGIES:
+        names = ", ".join(map(repr, STRATEGIES))
+        raise ValueError(f"strategy must be one of {names} or an AnchorSearch, got {strategy!r}")
+    return STRATEGIES[strategy](seed)
+
+
+def _resolve_candidates(candidates: Tensor | None, n_rows: int) -> Tensor | None:
+    if candidates is None:
+        return None
+    if not isinstance(candidates, Tensor) or candidates.dtype != torch.bool or candidates.shape != (n_rows,):
+        got = (
+            f"{candidates.dtype} {tuple(candidates.shape)}"
+            if isinstance(candidates, Tensor)
+            else type(candidates).__name__
+        )
+        raise ValueError(f"candidates must be a boolean mask of shape ({n_rows},), got {got}")
+    if not bool(candidates.any()):
+        raise ValueError("candidates must allow at least one row, got a mask that is False everywhere")
+    return candidates.detach().cpu().clone()

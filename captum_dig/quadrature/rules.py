@@ -1,0 +1,218 @@
+r"""The rules: how [0, 1] is cut into cells, and where in each the gradient is taken.
+
+Takes the shares of the straight pieces of a path in its length, and a number of gradients, gives edges and nodes on
+[0, 1]. `captum_dig.quadrature.schedules` finds them on the pieces of a path.
+"""
+
+import functools
+import itertools
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from captum_dig.errors import at_least_one
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A partition of [0, 1] into n cells with one node inside each, for every example of a batch.
+
+    Attributes:
+        edges: Shape (n + 1, B), from 0 to 1, rising.
+        nodes: Shape (n, B), each between its two edges.
+    """
+
+    edges: Array
+    nodes: Array
+
+
+class QuadratureRule(ABC):
+    """A rule that places n cells on paths whose pieces have known lengths.
+
+    Example:
+        >>> RULES["riemann_middle"](np.ones((1, 1)), n_steps=2).nodes[:, 0].tolist()
+        [0.25, 0.75]
+    """
+
+    @abstractmethod
+    def cells(self, lengths: Array, n_steps: int) -> Cells:
+        """Place the cells: lengths of shape (S, B), each column summing to 1, to `n_steps` cells of [0, 1]."""
+
+    @final
+    def __call__(self, lengths: Array, n_steps: int) -> Cells:
+        """Place the cells and check what the subclass answered.
+
+        Args:
+            lengths: The share of each straight piece in its path, shape (S, B).
+            n_steps: The number of gradients, at least 1.
+
+        Returns:
+            The cells.
+
+        Raises:
+            ValueError: If `n_steps` is below 1, or the subclass answered something else than such cells.
+        """
+        at_least_one("n_steps", n_steps)
+        cells = self.cells(lengths, n_steps)
+        batch = lengths.shape[1]
+        if cells.edges.shape != (n_steps + 1, batch) or cells.nodes.shape != (n_steps, batch):
+            raise ValueError(f"{type(self).__name__}.cells must place {n_steps} cells for each of {batch} examples")
+        inside = (cells.edges[:-1] <= cells.nodes) & (cells.nodes <= cells.edges[1:])
+        if (cells.edges[0] != 0).any() or (cells.edges[-1] != 1).any() or not inside.all():
+            raise ValueError(f"{type(self).__name__}.cells must cover [0, 1] with every node inside its cell")
+        return cells
+
+
+@dataclass(frozen=True)
+class Riemann(QuadratureRule):
+    """Equal cells with the node at one place in each.
+
+    Attributes:
+        place: 0 for the left edge, 1/2 for the middle, 1 for the right edge.
+    """
+
+    place: float
+
+    def cells(self, lengths: Array, n_steps: int) -> Cells:
+        """Place equal cells."""
+        edges = _even(n_steps)
+        nodes = edges[:-1] + self.place * np.diff(edges)
+        return _same_for_all(edges, nodes, lengths.shape[1])
+
+
+@dataclass(frozen=True)
+class Trapezoid(QuadratureRule):
+    """Evenly spaced nodes, both ends included, with cells that meet half-way; the outer two are half as wide."""
+
+    def cells(self, lengths: Array, n_steps: int) -> Cells:
+        """Place the cells; a single node stands in the middle."""
+        nodes = np.linspace(0.0, 1.0, n_steps) if n_steps > 1 else np.array([0.5])
+        edges = np.concatenate([[0.0], (nodes[:-1] + nodes[1:]) / 2, [1.0]])
+        return _same_for_all(edges, nodes, lengths.shape[1])
+
+
+@dataclass(frozen=True)
+class CompositeGauss(QuadratureRule):
+    """Gauss-Legendre inside each straight piece, as far as there are nodes for it.
+
+    Neighbouring pieces that together are shorter than an even cell, 1 / n, share cells; every other piece is a part of
+    its own. Each part gets a node, and the rest go one by one to the part with the largest length per node. A part of
+    one piece, where the integrand is smooth, takes Gauss-Legendre nodes; one of several pieces takes equal cells with
+    the node in the middle. So does the whole path while there are fewer than `headroom` nodes for each piece: one node
+    for every short piece would leave too few for the long ones. On a straight line, one piece, this is the rule that
+    Captum calls Gauss-Legendre.
+
+    Attributes:
+        headroom: How many nodes there must be for each piece before pieces are told apart.
+    """
+
+    headroom: float
+
+    def cells(self, lengths: Array, n_steps: int) -> Cells:
+        """Place the cells, for each example by itself."""
+        columns = [self._column(column, n_steps) for column in lengths.T]
+        edges, nodes = [edges for edges, _ in columns], [nodes for _, nodes in columns]
+        return Cells(np.stack(edges, axis=1), np.stack(nodes, axis=1))
+
+    def _column(self, lengths: Array, n_steps: int) -> tuple[Array, Array]:
+        # Pieces without length are no pieces: they have no place on [0, 1].
+        lengths = lengths[lengths > 0]
+        breaks = cumulate(lengths[:, None])[:, 0]
+        parts = self._parts(lengths, n_steps)
+        shares = np.array([breaks[stop] - breaks[start] for start, stop in parts])
+        edges, nodes = [np.zeros(1)], []
+        for (start, stop), share, n_nodes in zip(parts, shares, _apportion(shares, n_steps), strict=True):
+            places, cuts = _gauss(n_nodes) if stop == start + 1 else _middles(n_nodes)
+            nodes.append(breaks[start] + share * places)
+            edges.append(breaks[start] + share * cuts)
+        joined = np.concatenate(edges)
+        joined[-1] = 1.0
+        # Where parts meet, rounding must not put a node outside its cell.
+        return joined, np.clip(np.concatenate(nodes), joined[:-1], joined[1:])
+
+    def _parts(self, lengths: Array, n_steps: int) -> list[tuple[int, int]]:
+        """Runs of pieces that get a rule together, as ranges of pieces."""
+        if n_steps < self.headroom * len(lengths) and len(lengths) > 1:
+            return [(0, len(lengths))]
+        bounds = list(range(len(lengths) + 1))
+        shares = list(lengths)
+        while len(shares) > 1:
+            pairs = np.add(shares[:-1], shares[1:])
+            i = int(pairs.argmin())
+            if pairs[i] * n_steps >= 1:
+                break
+            shares[i : i + 2] = [pairs[i]]
+            del bounds[i + 1]
+        return list(itertools.pairwise(bounds))
+
+
+RULES: Final[dict[str, QuadratureRule]] = {
+    "gausslegendre": CompositeGauss(headroom=1.25),
+    "riemann_left": Riemann(0.0),
+    "riemann_right": Riemann(1.0),
+    "riemann_middle": Riemann(0.5),
+    "riemann_trapezoid": Trapezoid(),
+}
+
+
+def check_method(method: str) -> str:
+    """Return the name of a rule, or say which there are.
+
+    Raises:
+        ValueError: If there is no such rule.
+    """
+    if method not in RULES:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, RULES))}, got {method!r}; the anchor search is `strategy`"
+        )
+    return method
+
+
+def cumulate(lengths: Array) -> Array:
+    """Add the shares of the pieces up: where they begin and end on [0, 1], shape (P, B)."""
+    breaks = np.concatenate([np.zeros((1, lengths.shape[1])), np.cumsum(lengths, axis=0)])
+    # Not only the last one: knots that are repeated at the end change nothing, not even the rounding.
+    breaks[1:-1][~not_over(lengths)[1:]] = 1.0
+    breaks[-1] = 1.0
+    # Rounding can lift a sum above 1.
+    capped: Array = np.minimum(breaks, 1.0)
+    return capped
+
+
+def not_over(lengths: Array) -> npt.NDArray[np.bool_]:
+    """Mark the pieces up to the last one that has a length, shape (S, B)."""
+    backwards: npt.NDArray[np.bool_] = np.logical_or.accumulate(lengths[::-1] > 0, axis=0)
+    return backwards[::-1]
+
+
+def _even(n: int) -> Array:
+    return np.arange(n + 1) / n
+
+
+def _same_for_all(edges: Array, nodes: Array, batch: int) -> Cells:
+    return Cells(np.repeat(edges[:, None], batch, axis=1), np.repeat(nodes[:, None], batch, axis=1))
+
+
+def _middles(n: int) -> tuple[Array, Array]:
+    """Nodes and right edges of n equal cells of [0, 1]."""
+    return (np.arange(n) + 0.5) / n, np.arange(1, n + 1) / n
+
+
+@functools.lru_cache(maxsize=1024)
+def _gauss(n: int) -> tuple[Array, Array]:
+    """Nodes and right edges of the n Gauss-Legendre cells of [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    return (nodes + 1) / 2, np.cumsum(weights / 2)
+
+
+def _apportion(shares: Array, n: int) -> list[int]:
+    """Share n nodes out: one to each part, then one by one to the part with the largest share per node."""
+    seats = np.ones(len(shares), dtype=np.int64)
+    for _ in range(n - len(shares)):
+        seats[np.argmax(shares / seats)] += 1
+    return [int(seat) for seat in seats]

@@ -1,0 +1,223 @@
+"""Schedule: the cells and nodes of a rule on the pieces of paths.
+
+Takes knots, a rule (`method`) and a number of gradients (`n_steps`), gives nodes and weights. `captum_dig.attribution`
+feeds the nodes to the model and sums gradient times weight.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from captum_dig.errors import at_least_one
+from captum_dig.monotone import pieces
+from captum_dig.quadrature.rules import RULES, Array, CompositeGauss, check_method, cumulate, not_over
+
+Places = npt.NDArray[np.int64]
+Spacing = Literal["arc", "knots"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Where a rule puts its nodes and cells on the pieces of the paths of a batch.
+
+    The paths of an ensemble lie one behind the other: the steps of the first, then those of the second, and so on, each
+    with cells of its own. A single path is an ensemble of one.
+
+    Attributes:
+        node_piece: The piece that each node stands on, shape (n, B): the number of the knot at its beginning.
+        node_fraction: How far along that piece, in [0, 1], shape (n, B).
+        edge_piece: The same for the two edges of each cell, shape (2, n, B).
+        edge_fraction: Shape (2, n, B).
+        cell_width: The widths of the cells on [0, 1], a part of it for each path, shape (n, B).
+        n_paths: R, the number of paths that are averaged.
+    """
+
+    node_piece: Places
+    node_fraction: Array
+    edge_piece: Places
+    edge_fraction: Array
+    cell_width: Array
+    n_paths: int = 1
+
+    @classmethod
+    def on(cls, knots: tuple[Tensor, ...], method: str, spacing: Spacing, n_steps: int, n_paths: int = 1) -> "Schedule":
+        """Place the nodes of a rule on paths.
+
+        The tensors of a tuple move together, so that they share one schedule. Knots that are repeated at the end of a
+        path change nothing.
+
+        Args:
+            knots: For each input tensor its paths, one behind the other, each of shape (R * P, B, ...).
+            method: The rule.
+            spacing: How the pieces are laid on [0, 1] for the cell rules.
+            n_steps: The number of nodes, at least R. The paths share them evenly; the first ones get one more.
+            n_paths: R, the number of paths.
+
+        Returns:
+            The schedule.
+
+        Raises:
+            ValueError: If `method` or `spacing` is unknown, `n_steps` is below 1 or `n_paths`, or paths differ in their
+                number of knots.
+
+        Example:
+            >>> knots = torch.tensor([0.0, 3.0, 4.0])[:, None, None]
+            >>> schedule = Schedule.on((knots,), "riemann_middle", "arc", n_steps=2)
+            >>> schedule.nodes(knots, slice(0, 2)).flatten().tolist()
+            [1.0, 3.0]
+        """
+        rule = RULES[check_method(method)]
+        counts = {len(k) // n_paths for k in knots}
+        if len(counts) != 1:
+            raise ValueError(f"the paths of a tuple of inputs must have the same number of knots, got {sorted(counts)}")
+        if at_least_one("n_steps", n_steps) < n_paths:
+            raise ValueError(
+                f"n_steps must be at least {n_paths}, one for each path of the ensemble, got {n_steps}; "
+                "take more steps or fewer paths"
+            )
+        n_knots = counts.pop()
+        by_length = check_spacing(spacing) == "arc" or isinstance(rule, CompositeGauss)
+        laid_out: list[tuple[Places, Array, Places, Array, Array]] = []
+        for path in range(n_paths):
+            first = path * n_knots
+            lengths = _shares(tuple(k[first : first + n_knots] for k in knots))
+            laid = lengths if by_length else _even_shares(lengths)
+            breaks, last = cumulate(laid), not_over(laid).sum(axis=0) - 1
+            cells = rule(laid, n_steps // n_paths + (path < n_steps % n_paths))
+            node_piece, node_fraction = _locate(cells.nodes, breaks, last)
+            edge_piece, edge_fraction = _locate(cells.edges, breaks, last)
+            laid_out.append(
+                (
+                    node_piece + first,
+                    node_fraction,
+                    np.stack([edge_piece[:-1], edge_piece[1:]]) + first,
+                    np.stack([edge_fraction[:-1], edge_fraction[1:]]),
+                    np.diff(cells.edges, axis=0) / n_paths,
+                )
+            )
+        # Steps stand in the last place but one of each.
+        joined = [np.concatenate(parts, axis=-2) for parts in zip(*laid_out, strict=True)]
+        node_pieces, node_fractions, edge_pieces, edge_fractions, widths = joined
+        return cls(node_pieces, node_fractions, edge_pieces, edge_fractions, widths, n_paths)
+
+    def nodes(self, knots: Tensor, steps: slice) -> Tensor:
+        """Points of the path where gradients are taken.
+
+        Args:
+            knots: The paths, shape (R * P, B, ...).
+            steps: Which nodes, a slice of range(n).
+
+        Returns:
+            Shape (steps, B, ...), dtype and device of `knots`.
+        """
+        piece, fraction = self.node_piece[steps], self.node_fraction[steps]
+        left, right = _pick(knots, piece), _pick(knots, piece + 1)
+        return left.lerp_(right, _like(fraction, left)).to(knots.dtype)
+
+    def weights(self, knots: Tensor, steps: slice) -> Tensor:
+        """Displacements of the path over the cells: what each gradient is multiplied by.
+
+        Over all steps they add up to the last knot minus the first. In an ensemble each counts for 1 / R of that.
+
+        Args:
+            knots: The paths, shape (R * P, B, ...).
+            steps: Which cells, a slice of range(n).
+
+        Returns:
+            Shape (steps, B, ...), float32 or wider, device of `knots`.
+        """
+        # Over its own pieces, not as a difference of two points: that would cancel where a coordinate hardly moves.
+        begin, end = self.edge_piece[:, steps]
+        from_fraction, to_fraction = self.edge_fraction[:, steps]
+        same = begin == end
+        head = np.where(same, to_fraction, 1.0) - from_fraction
+        tail = np.where(same, 0.0, to_fraction)
+        inner = np.maximum(begin + 1, end)
+        first, last = _pick(knots, begin + 1), _pick(knots, end)
+        weights = (first - _pick(knots, begin)).mul_(_like(head, first))
+        weights += (_pick(knots, end + 1) - last).mul_(_like(tail, last))
+        if not same.all():
+            weights += _pick(knots, inner) - first
+        return weights if self.n_paths == 1 else weights.div_(self.n_paths)
+
+    def widths(self, steps: slice, like: Tensor) -> Tensor:
+        """Widths of the cells on [0, 1], shape (steps, B, 1, ...), to average tensors like `like`, (B, ...), with."""
+        return _like(self.cell_width[steps], like[None])
+
+
+def check_spacing(spacing: Spacing) -> Spacing:
+    """Return the name of a spacing, or say which there are.
+
+    Raises:
+        ValueError: If there is no such spacing.
+    """
+    if spacing not in get_args(Spacing):
+        raise ValueError(f"spacing must be one of {', '.join(map(repr, get_args(Spacing)))}, got {spacing!r}")
+    return spacing
+
+
+def _shares(knots: tuple[Tensor, ...]) -> Array:
+    """The share of each piece in the Euclidean length of its path over all coordinates of all tensors, shape (S, B)."""
+    squares = torch.stack([_squared_steps(path) for path in knots]).sum(dim=0)
+    lengths: Array = squares.sqrt().cpu().numpy().astype(np.float64)
+    if not np.isfinite(lengths).all():
+        raise ValueError(
+            "inputs and baselines must differ by less than about 1e18, got a path whose length overflows; "
+            "scale them down"
+        )
+    # One after the other, whatever the batch: rounding decides between pieces of equal length.
+    sums = np.cumsum(lengths, axis=0)[-1]
+    shares: Array = np.where(sums > 0, lengths / np.where(sums > 0, sums, 1.0), 1 / len(lengths))
+    return shares
+
+
+def _even_shares(lengths: Array) -> Array:
+    """The same share for each piece, but for those without length at the end: these come of knots that are repeated."""
+    going = not_over(lengths)
+    shares: Array = going / going.sum(axis=0)
+    return shares
+
+
+def _squared_steps(path: Tensor) -> Tensor:
+    """The squared lengths of the pieces, shape (S, B), float32 or wider."""
+    rows = path.reshape(*path.shape[:2], -1, path.shape[-1] if path.dim() > 3 else 1)
+    squares = [
+        (right.to(_precise(path)) - left.to(_precise(path))).square_().sum(dim=-1) for left, right in pieces(rows)
+    ]
+    # Added up in order, so that padding behind a text changes not even the rounding.
+    return torch.cat(squares).cumsum(dim=-1)[..., -1]
+
+
+def _precise(tensor: Tensor) -> torch.dtype:
+    """The tensor's dtype, or float32 where that is narrower."""
+    return torch.promote_types(tensor.dtype, torch.float32)
+
+
+def _locate(positions: Array, breaks: Array, last: Places) -> tuple[Places, Array]:
+    """The piece that each position of [0, 1] stands on, and the fraction of it that lies before."""
+    inner = breaks[1:-1]
+    piece = (positions[:, None] >= inner[None]).sum(axis=1) if len(inner) else np.zeros(positions.shape, dtype=np.int64)
+    # A path begins at its first knot, also where pieces there have no length; it ends with its last piece that has one.
+    piece = np.where(positions <= 0, 0, np.where(positions >= 1, last, piece))
+    start, stop = np.take_along_axis(breaks, piece, axis=0), np.take_along_axis(breaks, piece + 1, axis=0)
+    width = stop - start
+    fraction = np.where(width > 0, (positions - start) / np.where(width > 0, width, 1.0), 0.0)
+    return piece, np.where(positions >= 1, 1.0, np.clip(fraction, 0.0, 1.0))
+
+
+def _pick(knots: Tensor, piece: Places) -> Tensor:
+    """Knots (P, B, ...) by their numbers (n, B): a copy of shape (n, B, ...), float32 or wider."""
+    number = torch.from_numpy(np.ascontiguousarray(piece)).to(knots.device)
+    examples = torch.arange(knots.shape[1], device=knots.device)
+    picked = knots[number, examples]
+    return picked.to(_precise(picked))
+
+
+def _like(values: Array, tensor: Tensor) -> Tensor:
+    """Numbers per (step, example) as a tensor that multiplies one of shape (n, B, ...)."""
+    flat = torch.tensor(values.tolist(), dtype=tensor.dtype, device=tensor.device)
+    return flat.reshape(*values.shape, *[1] * (tensor.dim() - 2))

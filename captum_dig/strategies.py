@@ -1,0 +1,97 @@
+"""Strategies: paths that go by a name.
+
+Takes a `Vocabulary` and the numbers that anchor searches need, gives the path that a name stands for.
+`captum_dig.text` lets its users choose among them.
+"""
+
+import threading
+from typing import TypeAlias
+
+from torch import Tensor
+
+from captum_dig.anchors import STRATEGIES, AnchorSearch
+from captum_dig.paths import MonotonicPath, PathGenerator, StaggeredPath, StraightLine, UniformPath
+from captum_dig.tables import TableFolder
+from captum_dig.vocabulary import Vocabulary
+
+Strategy: TypeAlias = str | AnchorSearch | PathGenerator
+
+NAMES = (*STRATEGIES, "straight_line", "staggered", "uniform")
+
+
+class PathShelf:
+    """Paths over one vocabulary, each made when it is first asked for, and kept.
+
+    Args:
+        vocabulary: The rows.
+        n_anchors: The paper's m.
+        n_neighbors: The paper's K.
+        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
+        seed: For the random strategies; None for 0 where words are staggered.
+        folder: Where ranked tables are kept for other processes; None for nowhere.
+
+    Example:
+        >>> import torch
+        >>> shelf = PathShelf(Vocabulary(torch.eye(4)), n_anchors=2, n_neighbors=3)
+        >>> shelf.path("straight_line"), shelf.path("uniform")
+        (StraightLine(), UniformPath(Greedy(), n_anchors=2, n_neighbors=3))
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        n_anchors: int,
+        n_neighbors: int,
+        candidates: Tensor | None = None,
+        seed: int | None = None,
+        folder: TableFolder | None = None,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._n_anchors, self._n_neighbors = n_anchors, n_neighbors
+        self._candidates = candidates
+        self._seed = seed
+        self._folder = folder
+        self._paths: dict[tuple[Strategy, int | None], PathGenerator] = {}
+        self._lock = threading.Lock()
+
+    def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
+        """Look up a path.
+
+        Args:
+            strategy: One of `NAMES`, an `AnchorSearch`, or a path, which is itself.
+            seed: For random strategies; None for the shelf's own.
+
+        Returns:
+            The path, the same each time.
+
+        Raises:
+            ValueError: If there is no such strategy, or it does not fit the numbers.
+        """
+        with self._lock:
+            if (strategy, seed) not in self._paths:
+                self._paths[strategy, seed] = self._make(strategy, self._seed if seed is None else seed)
+            return self._paths[strategy, seed]
+
+    def _make(self, strategy: Strategy, seed: int | None) -> PathGenerator:
+        if isinstance(strategy, PathGenerator):
+            return strategy
+        if not isinstance(strategy, AnchorSearch) and strategy not in NAMES:
+            names = ", ".join(map(repr, NAMES))
+            raise ValueError(f"strategy must be one of {names}, an AnchorSearch or a PathGenerator, got {strategy!r}")
+        if strategy == "straight_line":
+            return StraightLine()
+        if strategy == "staggered":
+            return StaggeredPath(StraightLine(), seed=0 if seed is None else seed)
+        if strategy == "uniform":
+            return UniformPath(
+                self._vocabulary, n_anchors=self._n_anchors, n_neighbors=self._n_neighbors, candidates=self._candidates
+            )
+        return MonotonicPath(
+            self._vocabulary,
+            strategy,
+            self._n_anchors,
+            self._n_neighbors,
+            candidates=self._candidates,
+            seed=seed,
+            folder=self._folder,
+        )
