@@ -32,7 +32,7 @@ from captum_dig.metrics import (
     word_approximation_error,
 )
 from captum_dig.metrics.faithfulness import Protocol
-from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine
+from captum_dig.paths import PathGenerator, StraightLine, WordPath
 from captum_dig.runs import prepare
 from captum_dig.text import TextExplainer
 
@@ -42,16 +42,12 @@ STRATEGIES: Final = {
     "dig_maxcount": "maxcount",
     "dig_random_anchor": "random_anchor",
     "dig_random_neighbor": "random_neighbor",
+    "dig_uniform": "uniform",
+    "staggered": "staggered",
 }
-DEFAULT_METHODS: Final = (
-    "integrated_gradients",
-    *STRATEGIES,
-    "gradient_shap",
-    "deeplift",
-    "input_x_gradient",
-    "leave_one_out",
-    "random",
-)
+NAMES: Final = ("integrated_gradients", *STRATEGIES, *(name for name in METHODS if name != "integrated_gradients"))
+# Looking around every point of every word's line takes seconds for a text.
+DEFAULT_METHODS: Final = tuple(name for name in NAMES if name != "dig_uniform")
 
 
 def compare(
@@ -77,7 +73,7 @@ def compare(
     Args:
         explainer: The model, and the settings of the paths: anchors, neighbours, candidates.
         texts: The texts.
-        methods: Names from `DEFAULT_METHODS`, or methods of your own.
+        methods: Names from `NAMES`, or methods of your own.
         baselines: What every word becomes at the baseline, as in `TextExplainer.explain`; each method runs from each.
         n_steps: Gradients that a method may take for a text.
         top_fractions: Shares of tokens to take away, in (0, 1].
@@ -288,7 +284,7 @@ class _Bench:
         """What the path passes, averaged over the tokens that move."""
         path = trial.method.path if isinstance(trial.method, PathMethod) else None
         # Of other paths the way of a word may depend on the rest of the text.
-        if not isinstance(path, StraightLine | MonotonicPath):
+        if not isinstance(path, StraightLine | WordPath):
             return {}
         goal = self.baseline_ids[trial.baseline]
         moving = [i for i, mark in zip(encoding.ids, encoding.special, strict=True) if not mark and i != goal]
@@ -298,12 +294,12 @@ class _Bench:
         ways = [self.known[path, goal, i] for i in moving]
         return {name: (sum(way[name] for way in ways) / len(ways),) for name in ways[0]} if ways else {}
 
-    def _ways(self, path: StraightLine | MonotonicPath, goal: int, ids: Sequence[int]) -> list[dict[str, float]]:
+    def _ways(self, path: StraightLine | WordPath, goal: int, ids: Sequence[int]) -> list[dict[str, float]]:
         vocabulary = self.explainer.vocabulary
         rows = vocabulary.rows[list(ids)]
         knots = path(rows, vocabulary.rows[[goal]].expand_as(rows))
         columns = {"word_approximation_error": word_approximation_error(knots[:, :, None], vocabulary)}
-        if isinstance(path, MonotonicPath):
+        if isinstance(path, WordPath):
             anchors = path.anchor_ids(torch.tensor(ids), goal)[:, 1:]
             columns |= {f"{name}_anchors": share for name, share in anchor_shares(anchors, self.kinds).items()}
         return [{name: float(column[i]) for name, column in columns.items()} for i in range(len(ids))]
@@ -323,7 +319,7 @@ def _resolve(
         elif method in METHODS:
             found.append(METHODS[method])
         else:
-            raise ValueError(f"methods must be among {', '.join(map(repr, DEFAULT_METHODS))}, got {method!r}")
+            raise ValueError(f"methods must be among {', '.join(map(repr, NAMES))}, got {method!r}")
     names = [method.name for method in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"methods must have names of their own, got {twice[0]!r} more than once")

@@ -22,6 +22,8 @@ TITLES = {
     "dig_maxcount": "DIG maxcount",
     "dig_random_anchor": "DIG rnd anchor",
     "dig_random_neighbor": "DIG rnd neighbour",
+    "dig_uniform": "UDIG",
+    "staggered": "staggered",
     "gradient_shap": "GradientShap",
     "deeplift": "DeepLIFT",
     "input_x_gradient": "InputXGradient",

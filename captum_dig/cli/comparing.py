@@ -42,7 +42,7 @@ def compare(
     ],
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     methods: Annotated[
-        str, Option(help=f"Which methods, with commas between: {', '.join(COMPARED)}.", metavar="NAMES")
+        str, Option(help=f"Which methods, with commas between: {', '.join(COMPARED)}, dig_uniform.", metavar="NAMES")
     ] = ",".join(COMPARED),
     baseline: Annotated[
         list[str] | None,

@@ -17,9 +17,10 @@ COMPARED = (
     "dig_maxcount",
     "dig_random_anchor",
     "dig_random_neighbor",
-    "gradient_shap",
-    "deeplift",
+    "staggered",
     "input_x_gradient",
+    "deeplift",
+    "gradient_shap",
     "leave_one_out",
     "random",
 )
