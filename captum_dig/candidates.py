@@ -77,8 +77,7 @@ def word_candidates(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> torch.Bo
         raise ValueError(f"n_rows must be at least 1, got {n_rows}; pass model.get_input_embeddings().weight.shape[0]")
     _require_decoder(tokenizer)
 
-    special = set(tokenizer.all_special_ids)
-    special.update(i for i, token in tokenizer.added_tokens_decoder.items() if token.special)
+    special = _special_ids(tokenizer)
     used = sorted(i for i in set(tokenizer.get_vocab().values()) - special if 0 <= i < n_rows)
     # Clean-up would close the gaps that show where words begin.
     # (One call a row is faster than ``batch_decode``, which copies its nested lists first.)
@@ -182,6 +181,11 @@ def candidate_mask(
     return word_candidates(tokenizer, n_rows) if candidates == "words" else None
 
 
+def _special_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    added = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    return added | set(tokenizer.all_special_ids)
+
+
 def row_kinds(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> dict[str, torch.Tensor]:
     """Tell apart what no reader takes for a word: special rows, rows without use, and pieces.
 
@@ -192,12 +196,16 @@ def row_kinds(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> dict[str, torc
     Returns:
         Masks of shape (V,): ``"special"`` tokens; ``"unused"`` rows, which have no token or one such as ``[unused7]``;
         ``"piece"`` for any other row that `word_candidates` does not mark.
+
+    Raises:
+        TypeError: As `word_candidates`.
+        ValueError: As `word_candidates`.
     """
+    words = word_candidates(tokenizer, n_rows)
     special, used = torch.zeros(n_rows, dtype=torch.bool), torch.zeros(n_rows, dtype=torch.bool)
-    special[[i for i in tokenizer.all_special_ids if i < n_rows]] = True
+    special[[i for i in _special_ids(tokenizer) if i < n_rows]] = True
     names = [(name, i) for name, i in tokenizer.get_vocab().items() if i < n_rows]
     used[[i for name, i in names if not _PLACEHOLDER.fullmatch(name)]] = True
-    words = word_candidates(tokenizer, n_rows)
     return {"special": special, "unused": ~used & ~special, "piece": used & ~special & ~words}
 
 

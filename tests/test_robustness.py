@@ -46,7 +46,8 @@ def slopes():
 def same_noise(fixed, n_samples, noise, seed):
     """What is added to each sentence, shape (B, n_samples, T, D)."""
     generator = torch.Generator().manual_seed(seed)
-    drawn = torch.randn((n_samples, T, D), generator=generator).double() * noise
+    even = torch.rand((T, n_samples, D), generator=generator).transpose(0, 1).double()
+    drawn = torch.special.ndtri(even) * noise
     return torch.where(fixed[:, None, :, None], 0, drawn)
 
 
@@ -75,7 +76,8 @@ def test_infidelity_worked_by_hand():
 
     arguments = (forward, inputs, torch.tensor([[[6.0, 0.0]]], dtype=torch.float64), free, torch.tensor([0]))
     assert infidelity(*arguments, n_samples=1).item() == pytest.approx(0, abs=1e-7)
-    (a, b), (c, d) = torch.randn((2, 1, 2), generator=torch.Generator().manual_seed(0))[:, 0].double().tolist()
+    even = torch.rand((1, 2, 2), generator=torch.Generator().manual_seed(0))[0].double()
+    (a, b), (c, d) = torch.special.ndtri(even).tolist()
     # The changes (3a + 4b, 3c + 4d) less their part along (a, c): 4 (b, d) less its part along (a, c).
     area = a * d - b * c
     expected = 16 * area**2 / (a * a + c * c) / 2
@@ -324,7 +326,7 @@ def test_results_are_single_precision_without_gradients(embeddings, dtype):
         ({"fixed": FREE[:1]}, "embeddings must have shape (B, T, D) and fixed (B, T), got (3, 4, 2) and (1, 4)"),
         (
             {"attributions": torch.ones(B, T)},
-            "attributions must have the shape of the embeddings, (3, 4, 2), got (3, 4); pass them before they are summed",
+            "attributions must have the shape of the embeddings, (3, 4, 2), got (3, 4); pass one number for each coordinate",
         ),
     ],
 )
@@ -349,3 +351,42 @@ def test_wrong_arguments_of_infidelity(embeddings, arguments, message):
 def test_wrong_arguments_of_sensitivity(embeddings, arguments, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         sensitivity(lambda x: x, **{"embeddings": embeddings, "fixed": FREE, **arguments})
+
+
+def test_a_free_coordinate_that_does_not_move_is_not_disturbed(embeddings):
+    baselines = torch.zeros(B, T, D, dtype=torch.float64)
+    baselines[:, 0] = embeddings[:, 0]
+    exact = slopes() * (embeddings - baselines)
+    found = infidelity(linear, embeddings, exact, FREE, TARGET, baselines, noise=0.5)
+    torch.testing.assert_close(found, torch.zeros(B), rtol=0, atol=1e-12)
+
+
+def test_a_padded_batch_is_its_rows(embeddings, fixed):
+    short = embeddings[:1, :2]
+    wide = torch.cat([short, torch.zeros(1, 3, D, dtype=torch.float64)], dim=1)
+    held = torch.tensor([[False, False, True, True, True]])
+
+    def forward(x):
+        return torch.stack([x.square().sum(dim=(1, 2)), x.sum(dim=(1, 2))], dim=1)
+
+    def explain(x):
+        return x.square() * x
+
+    ones = torch.tensor([0])
+    alone = infidelity(forward, short, 1 + short, held[:, :2], ones)
+    torch.testing.assert_close(infidelity(forward, wide, 1 + wide, held, ones), alone)
+    torch.testing.assert_close(sensitivity(explain, wide, held), sensitivity(explain, short, held[:, :2]))
+
+
+def test_an_explanation_may_take_gradients_and_come_in_any_layout(embeddings):
+    def explain(x):
+        leaf = x.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(leaf.square().sum(), leaf)
+        return (gradient * x).transpose(0, 1).contiguous().transpose(0, 1)
+
+    assert (sensitivity(explain, embeddings, FREE) > 0).all()
+
+
+def test_baselines_of_another_shape_are_named(embeddings):
+    with pytest.raises(ValueError, match="baselines must have the shape of the embeddings"):
+        infidelity(linear, embeddings, embeddings, FREE, TARGET, torch.zeros(1, D))

@@ -247,3 +247,15 @@ def test_wrong_arguments_of_the_interval(arguments, message):
 def test_wrong_arguments_of_the_test(arguments, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         paired_test(**{"values": [1.0, 2.0], "others": [0.0, 0.0], **arguments})
+
+
+def test_sums_that_are_equal_count_as_equal_whatever_their_rounding():
+    values, others = np.array([3, 0, 5, 1, 8]), np.array([4, 5, 4, 0, 4])
+    assert paired_test(values / 10, others / 10).p_value == paired_test(1.0 * values, 1.0 * others).p_value == 1.0
+
+
+def test_infinity_is_refused():
+    with pytest.raises(ValueError, match="values must be finite or NaN, got infinity; report a median, or pool"):
+        bootstrap_interval([1.0, math.inf])
+    with pytest.raises(ValueError, match="others must be finite or NaN, got infinity"):
+        paired_test([1.0, 2.0], [1.0, -math.inf])

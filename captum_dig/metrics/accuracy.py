@@ -31,9 +31,9 @@ def delta_percent(deltas: Tensor, changes: Tensor) -> Tensor:
         Sanyal and Ren (2021), section 4.3 [sanyal-ren-2021].
     """
     _same_shape(deltas, changes)
-    sizes = changes.abs().float()
-    percent = 100 * deltas.abs().float() / sizes
-    return torch.where((sizes == 0) & (deltas == 0), 0.0, percent)
+    sizes = changes.abs().double()
+    percent = 100 * deltas.abs().double() / sizes
+    return torch.where((sizes == 0) & (deltas == 0), 0.0, percent).float()
 
 
 def pooled_delta_percent(deltas: Tensor, changes: Tensor) -> float:
@@ -52,12 +52,12 @@ def pooled_delta_percent(deltas: Tensor, changes: Tensor) -> float:
         ValueError: If the shapes differ.
 
     Example:
-        >>> pooled_delta_percent(torch.tensor([0.1, 0.1]), torch.tensor([4.0, 0.0]))
+        >>> pooled_delta_percent(torch.tensor([0.125, 0.125]), torch.tensor([5.0, 0.0]))
         5.0
     """
     _same_shape(deltas, changes)
     total = float(changes.abs().double().sum())
-    return round(100 * float(deltas.abs().double().sum()) / total, 6) if total else float("nan")
+    return 100 * float(deltas.abs().double().sum()) / total if total else float("nan")
 
 
 def token_error(attributions: Tensor, reference: Tensor) -> Tensor:
@@ -78,9 +78,9 @@ def token_error(attributions: Tensor, reference: Tensor) -> Tensor:
         tensor([0.1000])
     """
     _same_shape(attributions, reference)
-    length = reference.float().norm(dim=1)
-    distance = (attributions.float() - reference.float()).norm(dim=1)
-    return torch.where(length > 0, distance / length, torch.nan)
+    length = reference.double().norm(dim=1)
+    distance = (attributions.double() - reference.double()).norm(dim=1)
+    return torch.where(length > 0, distance / length, torch.nan).float()
 
 
 def _same_shape(one: Tensor, other: Tensor) -> None:

@@ -59,21 +59,25 @@ def infidelity(
     """
     at_least_one("n_samples", n_samples)
     _check(embeddings, fixed, noise)
-    if attributions.shape != embeddings.shape:
-        raise ValueError(
-            f"attributions must have the shape of the embeddings, {tuple(embeddings.shape)}, "
-            f"got {tuple(attributions.shape)}; pass them before they are summed"
-        )
+    for name, tensor in (("attributions", attributions), ("baselines", baselines)):
+        if tensor is not None and tensor.shape != embeddings.shape:
+            raise ValueError(
+                f"{name} must have the shape of the embeddings, {tuple(embeddings.shape)}, got {tuple(tensor.shape)}; "
+                "pass one number for each coordinate"
+            )
     generator = torch.Generator().manual_seed(seed)
     ways = embeddings if baselines is None else embeddings - baselines
 
     def disturb(inputs: Tensor) -> tuple[Tensor, Tensor]:
         # Captum repeats every example n_samples times, one after the other; all examples get the same noise.
         copies = len(inputs) // len(embeddings)
-        drawn = torch.randn((copies, *inputs.shape[1:]), generator=generator).to(inputs) * noise
+        even = _draw(inputs, copies, generator)
+        drawn = torch.special.ndtri(even.clamp(1e-7, 1 - 1e-7)) * noise
         drawn = drawn.repeat(len(embeddings), 1, 1)
         drawn = drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0)
         way = ways.repeat_interleave(copies, dim=0)
+        # Attributions are 0 where nothing moves, and say nothing about what would happen if it did.
+        drawn = drawn.masked_fill(way == 0, 0)
         return torch.where(way == 0, 0, drawn / way), inputs - drawn
 
     result: Tensor = captum_infidelity(
@@ -86,7 +90,8 @@ def infidelity(
         n_perturb_samples=n_samples,
         normalize=True,
     )
-    return result.float()
+    # A difference of sums, which may fall short of 0 by rounding.
+    return result.float().clamp(min=0)
 
 
 def sensitivity(
@@ -128,18 +133,26 @@ def sensitivity(
 
     def disturb(inputs: Tensor) -> tuple[Tensor]:
         copies = len(inputs) // len(embeddings)
-        drawn = (2 * torch.rand((copies, *inputs.shape[1:]), generator=generator).to(inputs) - 1) * radius
+        drawn = (2 * _draw(inputs, copies, generator) - 1) * radius
         drawn = drawn.repeat(len(embeddings), 1, 1)
         return (inputs + drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0),)
 
     def explanations(inputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor]:
-        return (explain(inputs[0] if isinstance(inputs, tuple) else inputs),)
+        # Captum asks without gradients, which an explanation may be made of.
+        with torch.enable_grad():
+            return (explain(inputs[0] if isinstance(inputs, tuple) else inputs).detach().contiguous(),)
 
     # One at a time, so that what `explain` was made for, one batch of these sentences, is what it gets.
     result: Tensor = sensitivity_max(
         explanations, embeddings, disturb, n_perturb_samples=n_samples, max_examples_per_batch=len(embeddings)
     )
     return result.float()
+
+
+def _draw(inputs: Tensor, copies: int, generator: torch.Generator) -> Tensor:
+    """Numbers in [0, 1), shape (copies, T, D): drawn token by token, so that padding behind changes nothing."""
+    drawn = torch.rand((inputs.shape[1], copies, inputs.shape[2]), generator=generator)
+    return drawn.transpose(0, 1).to(inputs)
 
 
 def _check(embeddings: Tensor, fixed: Tensor, size: float) -> None:

@@ -39,7 +39,8 @@ def soft_comprehensiveness(
         seed: For drawing; sentences of one shape lose the same places for the same score.
 
     Returns:
-        p(whole) - p(what is left), averaged over the samples, shape (B,), float32.
+        p(whole) - p(what is left), averaged over the samples, shape (B,), float32; NaN where every token is fixed or a
+        score is NaN.
 
     Raises:
         ValueError: If the shapes differ or `n_samples` is below 1.
@@ -108,7 +109,7 @@ def _scaled(attributions: Tensor, fixed: Tensor) -> Tensor:
     scores = attributions.float()
     low = scores.masked_fill(fixed, torch.inf).amin(dim=1, keepdim=True)
     high = scores.masked_fill(fixed, -torch.inf).amax(dim=1, keepdim=True)
-    return torch.where(high > low, (scores - low) / (high - low), 0.5)
+    return torch.where(high == low, 0.5, (scores - low) / (high - low))
 
 
 def _fall(
@@ -122,21 +123,22 @@ def _fall(
     seed: int,
 ) -> Tensor:
     at_least_one("n_samples", n_samples)
-    if embeddings.shape[:2] != fixed.shape or attention_mask.shape != fixed.shape:
+    if embeddings.dim() != 3 or embeddings.shape[:2] != fixed.shape or attention_mask.shape != fixed.shape:
         raise ValueError(
             f"embeddings and attention_mask must begin with the shape of fixed, {tuple(fixed.shape)}, "
             f"got {tuple(embeddings.shape)} and {tuple(attention_mask.shape)}"
         )
     generator = torch.Generator().manual_seed(seed)
+    # Tokens first, so that padding behind a sentence changes nothing; the same for all, so that a batch is its rows.
+    lost = torch.rand((embeddings.shape[1], n_samples, embeddings.shape[2]), generator=generator).to(embeddings.device)
     shares = kept.masked_fill(fixed, 1.0)[..., None]
     with torch.no_grad():
         logits = forward_func(embeddings, attention_mask).float()
         classes = (logits.argmax(dim=1) if target is None else target.to(logits.device))[:, None]
         whole = logits.softmax(dim=1).gather(1, classes)[:, 0]
         left = torch.zeros_like(whole)
-        for _ in range(n_samples):
-            # Drawn for one sentence and used for all, so that a batch is its rows.
-            drawn = torch.rand((1, *embeddings.shape[1:]), generator=generator).to(embeddings.device)
+        for drawn in lost.unbind(dim=1):
             rows = torch.where(drawn < shares, embeddings, 0)
             left += forward_func(rows, attention_mask).float().softmax(dim=1).gather(1, classes)[:, 0] / n_samples
-    return whole - left
+    # Scores that are no numbers, or no token that may lose anything, say nothing.
+    return torch.where(kept.masked_fill(fixed, 0).isnan().any(dim=1) | fixed.all(dim=1), torch.nan, whole - left)

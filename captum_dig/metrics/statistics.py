@@ -66,7 +66,7 @@ def bootstrap_interval(
         The average and its interval.
 
     Raises:
-        ValueError: If `confidence` or `n_resamples` is out of range, or `values` has another shape.
+        ValueError: If `confidence` or `n_resamples` is out of range, or `values` has another shape or holds infinity.
 
     Example:
         >>> bootstrap_interval([1.0, 1.0, 1.0])
@@ -105,7 +105,7 @@ def paired_test(values: Numbers, others: Numbers, *, n_resamples: int = _RESAMPL
         The average difference, its interval, and a p-value.
 
     Raises:
-        ValueError: If the shapes differ, or `n_resamples` is below 1.
+        ValueError: If the shapes differ, a number is infinite, or `n_resamples` is below 1.
 
     Example:
         >>> paired_test([2.0, 3.0, 5.0, 4.0], [1.0, 2.0, 3.0, 3.0]).p_value
@@ -131,13 +131,15 @@ def paired_test(values: Numbers, others: Numbers, *, n_resamples: int = _RESAMPL
         generator = np.random.default_rng(seed)
         sums = (generator.integers(0, 2, size=(n_resamples, len(moved)), dtype=np.int8) * 2 - 1) @ moved
         drawn_itself = 1
-    # A sum may come out smaller than itself by rounding.
-    extreme = np.abs(sums) >= abs(moved.sum()) * (1 - 1e-12)
+    # Sums that are equal may come out unequal by rounding.
+    extreme = np.abs(sums) >= abs(moved.sum()) - 1e-12 * np.abs(moved).sum()
     return PairedTest(interval, float((extreme.sum() + drawn_itself) / (len(sums) + drawn_itself)))
 
 
 def _numbers(name: str, values: Numbers) -> npt.NDArray[np.float64]:
-    numbers = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values, dtype=np.float64)
+    numbers = np.asarray(values.detach().cpu().double() if isinstance(values, Tensor) else values, dtype=np.float64)
     if numbers.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), one number for each sentence, got {numbers.shape}")
+    if np.isinf(numbers).any():
+        raise ValueError(f"{name} must be finite or NaN, got infinity; report a median, or pool what is divided")
     return numbers
