@@ -65,15 +65,13 @@ def infidelity(
                 f"{name} must have the shape of the embeddings, {tuple(embeddings.shape)}, got {tuple(tensor.shape)}; "
                 "pass one number for each coordinate"
             )
-    generator = torch.Generator().manual_seed(seed)
     ways = embeddings if baselines is None else embeddings - baselines
 
     def disturb(inputs: Tensor) -> tuple[Tensor, Tensor]:
         # Captum repeats every example n_samples times, one after the other; all examples get the same noise.
         copies = len(inputs) // len(embeddings)
-        even = _draw(inputs, copies, generator)
-        drawn = torch.special.ndtri(even.clamp(1e-7, 1 - 1e-7)) * noise
-        drawn = drawn.repeat(len(embeddings), 1, 1)
+        even = _draw(embeddings, copies, seed).clamp(1e-7, 1 - 1e-7)
+        drawn = (torch.special.ndtri(even) * noise).repeat(len(embeddings), 1, 1)
         drawn = drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0)
         way = ways.repeat_interleave(copies, dim=0)
         # Attributions are 0 where nothing moves, and say nothing about what would happen if it did.
@@ -129,30 +127,29 @@ def sensitivity(
     """
     at_least_one("n_samples", n_samples)
     _check(embeddings, fixed, radius)
-    generator = torch.Generator().manual_seed(seed)
+    neighbors = iter((2 * _draw(embeddings, n_samples, seed) - 1) * radius)
 
     def disturb(inputs: Tensor) -> tuple[Tensor]:
-        copies = len(inputs) // len(embeddings)
-        drawn = (2 * _draw(inputs, copies, generator) - 1) * radius
-        drawn = drawn.repeat(len(embeddings), 1, 1)
-        return (inputs + drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0),)
+        # Of each sentence one neighbour at a time.
+        return (inputs + next(neighbors).expand_as(inputs).masked_fill(fixed[..., None], 0),)
 
     def explanations(inputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor]:
         # Captum asks without gradients, which an explanation may be made of.
         with torch.enable_grad():
             return (explain(inputs[0] if isinstance(inputs, tuple) else inputs).detach().contiguous(),)
 
-    # One at a time, so that what `explain` was made for, one batch of these sentences, is what it gets.
+    # What `explain` was made for, one batch of these sentences, is what it gets.
     result: Tensor = sensitivity_max(
         explanations, embeddings, disturb, n_perturb_samples=n_samples, max_examples_per_batch=len(embeddings)
     )
     return result.float()
 
 
-def _draw(inputs: Tensor, copies: int, generator: torch.Generator) -> Tensor:
-    """Numbers in [0, 1), shape (copies, T, D): drawn token by token, so that padding behind changes nothing."""
-    drawn = torch.rand((inputs.shape[1], copies, inputs.shape[2]), generator=generator)
-    return drawn.transpose(0, 1).to(inputs)
+def _draw(embeddings: Tensor, n_samples: int, seed: int) -> Tensor:
+    """Numbers in [0, 1), shape (n, T, D): drawn token by token, so that padding behind changes nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.rand((embeddings.shape[1], n_samples, embeddings.shape[2]), generator=generator)
+    return drawn.transpose(0, 1).to(embeddings)
 
 
 def _check(embeddings: Tensor, fixed: Tensor, size: float) -> None:
