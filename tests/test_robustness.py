@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captum_dig.metrics import infidelity, sensitivity
+from captum_dig.metrics.draws import draw
 
 B, T, D = 3, 4, 2
 TARGET = torch.tensor([1, 0, 1])
@@ -45,8 +46,7 @@ def slopes():
 
 def same_noise(fixed, n_samples, noise, seed):
     """What is added to each sentence, shape (B, n_samples, T, D)."""
-    generator = torch.Generator().manual_seed(seed)
-    even = torch.rand((T, n_samples, D), generator=generator).transpose(0, 1).double()
+    even = draw(n_samples, T, D, seed).double()
     drawn = torch.special.ndtri(even) * noise
     return torch.where(fixed[:, None, :, None], 0, drawn)
 
@@ -76,7 +76,7 @@ def test_infidelity_worked_by_hand():
 
     arguments = (forward, inputs, torch.tensor([[[6.0, 0.0]]], dtype=torch.float64), free, torch.tensor([0]))
     assert infidelity(*arguments, n_samples=1).item() == pytest.approx(0, abs=1e-7)
-    even = torch.rand((1, 2, 2), generator=torch.Generator().manual_seed(0))[0].double()
+    even = draw(2, 1, 2, seed=0)[:, 0].double()
     (a, b), (c, d) = torch.special.ndtri(even).tolist()
     # The changes (3a + 4b, 3c + 4d) less their part along (a, c): 4 (b, d) less its part along (a, c).
     area = a * d - b * c
@@ -216,7 +216,7 @@ def test_explanations_that_never_change_have_no_sensitivity(embeddings, fixed):
 
 def test_sensitivity_worked_by_hand():
     inputs = torch.tensor([[[3.0, 4.0], [9.0, 9.0]]])
-    u = torch.rand((1, 2, 2), generator=torch.Generator().manual_seed(0))[0, 0]
+    u = draw(1, 2, 2, seed=0)[0, 0]
     # The first token moves from (3, 4), which is 5 long; the second is fixed, and 12.73 long.
     moved = 0.5 * (2 * u - 1).norm().item()
     arguments = {"fixed": torch.tensor([[False, True]]), "radius": 0.5, "n_samples": 1}
@@ -228,8 +228,8 @@ def test_sensitivity_worked_by_hand():
 
 @pytest.mark.parametrize(("n_samples", "radius", "seed"), [(1, 0.02, 0), (5, 0.3, 4)])
 def test_of_a_linear_explanation_it_is_the_worst_move_of_a_loop(embeddings, fixed, n_samples, radius, seed):
-    generator = torch.Generator().manual_seed(seed)
-    moves = [(2 * torch.rand((T, D), generator=generator).double() - 1) * radius for _ in range(n_samples)]
+
+    moves = (2 * draw(n_samples, T, D, seed).double() - 1) * radius
     expected = []
     for b in range(B):
         lengths = [(torch.where(fixed[b, :, None], 0, move) * WEIGHTS).norm().item() for move in moves]

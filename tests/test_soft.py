@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captum_dig.metrics import soft_comprehensiveness, soft_sufficiency
+from captum_dig.metrics.draws import draw
 
 METRICS = {"comprehensiveness": soft_comprehensiveness, "sufficiency": soft_sufficiency}
 B, T, D = 3, 5, 4
@@ -68,7 +69,7 @@ def test_worked_by_hand():
 def test_it_is_the_mean_over_a_loop(metric, seed):
     embeddings, mask, fixed = sentences()
     scores = torch.randn(B, T)
-    draws = torch.rand((T, 4, D), generator=torch.Generator().manual_seed(seed)).unbind(dim=1)
+    draws = draw(4, T, D, seed)
     expected = []
     for b in range(B):
         free = [t for t in range(T) if not fixed[b, t]]

@@ -11,6 +11,7 @@ from captum.metrics import sensitivity_max
 from torch import Tensor
 
 from captum_dig.errors import at_least_one
+from captum_dig.metrics.draws import draw
 
 
 def infidelity(
@@ -70,7 +71,7 @@ def infidelity(
     def disturb(inputs: Tensor) -> tuple[Tensor, Tensor]:
         # Captum repeats every example n_samples times, one after the other; all examples get the same noise.
         copies = len(inputs) // len(embeddings)
-        even = _draw(embeddings, copies, seed).clamp(1e-7, 1 - 1e-7)
+        even = draw(copies, *embeddings.shape[1:], seed).to(embeddings).clamp(1e-7, 1 - 1e-7)
         drawn = (torch.special.ndtri(even) * noise).repeat(len(embeddings), 1, 1)
         drawn = drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0)
         way = ways.repeat_interleave(copies, dim=0)
@@ -127,7 +128,7 @@ def sensitivity(
     """
     at_least_one("n_samples", n_samples)
     _check(embeddings, fixed, radius)
-    neighbors = iter((2 * _draw(embeddings, n_samples, seed) - 1) * radius)
+    neighbors = iter((2 * draw(n_samples, *embeddings.shape[1:], seed).to(embeddings) - 1) * radius)
 
     def disturb(inputs: Tensor) -> tuple[Tensor]:
         # Of each sentence one neighbour at a time.
@@ -143,13 +144,6 @@ def sensitivity(
         explanations, embeddings, disturb, n_perturb_samples=n_samples, max_examples_per_batch=len(embeddings)
     )
     return result.float()
-
-
-def _draw(embeddings: Tensor, n_samples: int, seed: int) -> Tensor:
-    """Numbers in [0, 1), shape (n, T, D): drawn token by token, so that padding behind changes nothing."""
-    generator = torch.Generator().manual_seed(seed)
-    drawn = torch.rand((embeddings.shape[1], n_samples, embeddings.shape[2]), generator=generator)
-    return drawn.transpose(0, 1).to(embeddings)
 
 
 def _check(embeddings: Tensor, fixed: Tensor, size: float) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.errors import at_least_one
+from captum_dig.metrics.draws import draw
 
 EmbeddingFunction = Callable[[Tensor, Tensor], Tensor]
 
@@ -128,17 +129,14 @@ def _fall(
             f"embeddings and attention_mask must begin with the shape of fixed, {tuple(fixed.shape)}, "
             f"got {tuple(embeddings.shape)} and {tuple(attention_mask.shape)}"
         )
-    generator = torch.Generator().manual_seed(seed)
-    # Tokens first, so that padding behind a sentence changes nothing; the same for all, so that a batch is its rows.
-    lost = torch.rand((embeddings.shape[1], n_samples, embeddings.shape[2]), generator=generator).to(embeddings.device)
     shares = kept.masked_fill(fixed, 1.0)[..., None]
     with torch.no_grad():
         logits = forward_func(embeddings, attention_mask).float()
         classes = (logits.argmax(dim=1) if target is None else target.to(logits.device))[:, None]
         whole = logits.softmax(dim=1).gather(1, classes)[:, 0]
         left = torch.zeros_like(whole)
-        for drawn in lost.unbind(dim=1):
-            rows = torch.where(drawn < shares, embeddings, 0)
+        for drawn in draw(n_samples, *embeddings.shape[1:], seed):
+            rows = torch.where(drawn.to(shares.device) < shares, embeddings, 0)
             left += forward_func(rows, attention_mask).float().softmax(dim=1).gather(1, classes)[:, 0] / n_samples
     # Scores that are no numbers, or no token that may lose anything, say nothing.
     return torch.where(kept.masked_fill(fixed, 0).isnan().any(dim=1) | fixed.all(dim=1), torch.nan, whole - left)

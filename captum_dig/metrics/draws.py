@@ -1,0 +1,26 @@
+"""Random numbers for the tokens of sentences, the same ones whatever stands beside or behind a sentence."""
+
+import torch
+from torch import Tensor
+
+
+def draw(n_samples: int, n_tokens: int, dim: int, seed: int) -> Tensor:
+    """Draw numbers for each coordinate of each token.
+
+    More samples, or more tokens, leave those before them as they are.
+
+    Args:
+        n_samples: How often.
+        n_tokens: T.
+        dim: D.
+        seed: For drawing.
+
+    Returns:
+        Numbers in [0, 1), shape (n, T, D), float32 on the CPU.
+
+    Example:
+        >>> torch.equal(draw(3, 5, 2, seed=0)[:2, :4], draw(2, 4, 2, seed=0))
+        True
+    """
+    seeds = torch.randint(2**62, (n_samples,), generator=torch.Generator().manual_seed(seed)).tolist()
+    return torch.stack([torch.rand((n_tokens, dim), generator=torch.Generator().manual_seed(one)) for one in seeds])
