@@ -75,12 +75,12 @@ def test_it_is_the_mean_over_a_loop(metric, seed):
         free = [t for t in range(T) if not fixed[b, t]]
         low, high = min(scores[b, free]), max(scores[b, free])
         falls = []
-        for draw in draws:
+        for drawn in draws:
             rows = embeddings[b].clone()
             for t in free:
                 share = float((scores[b, t] - low) / (high - low))
                 for d in range(D):
-                    if not draw[t, d] < (share if metric == "sufficiency" else 1 - share):
+                    if not drawn[t, d] < (share if metric == "sufficiency" else 1 - share):
                         rows[t, d] = 0
             falls.append(sigmoid(embeddings[b].sum().item()) - sigmoid(rows.sum().item()))
         expected.append(sum(falls) / 4)

@@ -71,7 +71,7 @@ def infidelity(
     def disturb(inputs: Tensor) -> tuple[Tensor, Tensor]:
         # Captum repeats every example n_samples times, one after the other; all examples get the same noise.
         copies = len(inputs) // len(embeddings)
-        even = draw(copies, *embeddings.shape[1:], seed).to(embeddings).clamp(1e-7, 1 - 1e-7)
+        even = draw(copies, embeddings.shape[1], embeddings.shape[2], seed).to(embeddings).clamp(1e-7, 1 - 1e-7)
         drawn = (torch.special.ndtri(even) * noise).repeat(len(embeddings), 1, 1)
         drawn = drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0)
         way = ways.repeat_interleave(copies, dim=0)
@@ -128,7 +128,7 @@ def sensitivity(
     """
     at_least_one("n_samples", n_samples)
     _check(embeddings, fixed, radius)
-    neighbors = iter((2 * draw(n_samples, *embeddings.shape[1:], seed).to(embeddings) - 1) * radius)
+    neighbors = iter((2 * draw(n_samples, embeddings.shape[1], embeddings.shape[2], seed).to(embeddings) - 1) * radius)
 
     def disturb(inputs: Tensor) -> tuple[Tensor]:
         # Of each sentence one neighbour at a time.

@@ -135,7 +135,7 @@ def _fall(
         classes = (logits.argmax(dim=1) if target is None else target.to(logits.device))[:, None]
         whole = logits.softmax(dim=1).gather(1, classes)[:, 0]
         left = torch.zeros_like(whole)
-        for drawn in draw(n_samples, *embeddings.shape[1:], seed):
+        for drawn in draw(n_samples, embeddings.shape[1], embeddings.shape[2], seed):
             rows = torch.where(drawn.to(shares.device) < shares, embeddings, 0)
             left += forward_func(rows, attention_mask).float().softmax(dim=1).gather(1, classes)[:, 0] / n_samples
     # Scores that are no numbers, or no token that may lose anything, say nothing.
