@@ -140,6 +140,8 @@ def run(setting: Setting, arguments: argparse.Namespace, work: Path, out: Path) 
         texts = test_texts(setting.dataset, arguments.data_dir, min(n_texts, arguments.n))
         folder = setting.model if arguments.paper_models else arguments.models / setting.model
         explainer = TextExplainer.from_pretrained(folder, candidates="all", name=setting.name, **options)
+        if arguments.device:
+            explainer.classifier.model.to(arguments.device)
         print(f"{name}: {len(texts)} texts", flush=True)
         comparison = compare(
             explainer,
@@ -150,12 +152,13 @@ def run(setting: Setting, arguments: argparse.Namespace, work: Path, out: Path) 
             top_fractions=setting.top_fractions,
             protocols=("default", "paper"),
             n_curve_texts=0,
+            internal_batch_size=arguments.internal_batch_size,
             seed=SEED,
             journal=work / f"{name}.jsonl",
             progress=lambda done: print(f"\r{done}", end="", flush=True) if done % 10 == 0 else None,
         )
         out.mkdir(parents=True, exist_ok=True)
-        write(averages(comparison) | {"environment": environment()}, out / f"{name}.json")
+        write(averages(comparison) | {"environment": environment(arguments.device or "cpu")}, out / f"{name}.json")
         print(f"\r{name}: written")
 
 
@@ -167,6 +170,8 @@ def main() -> None:
     parser.add_argument("--paper-models", action="store_true", help="the paper's checkpoints, from the hub")
     parser.add_argument("--n", type=int, default=300, help="at most so many texts for each experiment; 300")
     parser.add_argument("--only", default="", help="run only experiments whose name begins so")
+    parser.add_argument("--device", help="where the model is to be")
+    parser.add_argument("--internal-batch-size", type=int, default=64, help="rows that the model sees at once")
     parser.add_argument("--work", type=Path, default=Path(".paper-work"), help="folder for journals")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for results")
     parser.add_argument("--tiny", action="store_true", help="two texts of the embedded model, for a check")
