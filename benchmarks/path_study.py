@@ -7,8 +7,9 @@ Integrated Gradients and against leave-one-out. Widths, orders and inner paths a
     python -m benchmarks.path_study test --models FOLDER --data-dir FOLDER --out FILE
     python -m benchmarks.path_study --tiny
 
-Besides faithfulness it reports how far two seeds of a random path agree (Kendall's tau), how far scores move under small
-noise, and how far they are from their own limit. Finished texts are kept in `--work`, so a run that was cut off goes on.
+Besides faithfulness it reports how far two seeds of a random path agree (Kendall's tau), how far scores move under
+small noise, and how far they are from their own limit. Finished texts are kept in `--work`, so a run that was cut off
+goes on.
 """
 
 import argparse
@@ -181,15 +182,18 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
                     limit = PathMethod(name, path, n_gradients=n_steps)(task, Budget())
                     found[name]["token_error"].append(float(token_error(first, limit)))
 
-                def explain(embeddings: Tensor, name: str = name) -> Tensor:
-                    moved = PathMethod(name, makers[name](0), n_gradients=budget)
-                    return moved(replace(task, inputs=embeddings), Budget())[..., None]  # noqa: B023
-
-                found[name]["sensitivity"].append(float(sensitivity(explain, task.inputs, task.fixed, radius=0.01)))
+                moved = sensitivity(_explain(make(0), task, budget), task.inputs, task.fixed, radius=0.01)
+                found[name]["sensitivity"].append(float(moved))
     return {
         name: {measure: statistics.median(values) for measure, values in measures.items() if values}
         for name, measures in found.items()
     }
+
+
+def _explain(path: PathGenerator, task: Task, budget: int) -> Callable[[Tensor], Tensor]:
+    """A path's scores as a function of the embeddings, shape (B, T, 1)."""
+    method = PathMethod("path", path, n_gradients=budget)
+    return lambda embeddings: method(replace(task, inputs=embeddings), Budget())[..., None]
 
 
 def study(setting: Setting, stage: str, arguments: argparse.Namespace) -> dict[str, Any]:
