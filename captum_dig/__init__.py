@@ -2,7 +2,8 @@
 
 The flow, one module for each stage: `vocabulary` (rows and neighbours), `anchors` (which word comes next), `tables`
 (ranked once, walked over), `paths` (knots), `quadrature` (nodes and weights), `attribution` (Captum's interface;
-`neuron` for single neurons), `convergence` (what a delta is made of), `text` (sentences in, results out), `cli`.
+`neuron` for single neurons), `convergence` (what a delta is made of), `text` (sentences in, results out), `bench` (methods
+side by side), `study` (ask people), `cli`.
 """
 
 import importlib
@@ -11,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from captum_dig.anchors import AnchorSearch, Greedy, MaxCount, Neighborhood, RandomAnchor, RandomNeighbor
     from captum_dig.attribution import DiscretizedIntegratedGradients, LayerDiscretizedIntegratedGradients
+    from captum_dig.bench import compare
     from captum_dig.candidates import word_candidates
+    from captum_dig.comparison import Comparison
     from captum_dig.convergence import ConvergenceReport, convergence_report
     from captum_dig.errors import CaptumDigError, ModelError, PathError, VocabularyError
+    from captum_dig.methods import AttributionMethod, PathMethod
     from captum_dig.metrics import (
         TokenBatch,
         comprehensiveness,
@@ -43,7 +47,9 @@ __version__ = "0.1.0"
 # Where each public name lives. They are imported on first use: `captum-dig --help` needs no PyTorch.
 _HOMES = {
     "AnchorSearch": "anchors",
+    "AttributionMethod": "methods",
     "CaptumDigError": "errors",
+    "Comparison": "comparison",
     "ConvergenceReport": "convergence",
     "DiscretizedIntegratedGradients": "attribution",
     "EnsemblePath": "paths",
@@ -57,6 +63,7 @@ _HOMES = {
     "NeuronDiscretizedIntegratedGradients": "neuron",
     "PathError": "errors",
     "PathGenerator": "paths",
+    "PathMethod": "methods",
     "RandomAnchor": "anchors",
     "RandomNeighbor": "anchors",
     "StaggeredPath": "paths",
@@ -67,6 +74,7 @@ _HOMES = {
     "UniformPath": "paths",
     "Vocabulary": "vocabulary",
     "VocabularyError": "errors",
+    "compare": "bench",
     "comprehensiveness": "metrics",
     "convergence_report": "convergence",
     "kendall_tau": "metrics",
@@ -80,7 +88,9 @@ _HOMES = {
 
 __all__ = [
     "AnchorSearch",
+    "AttributionMethod",
     "CaptumDigError",
+    "Comparison",
     "ConvergenceReport",
     "DiscretizedIntegratedGradients",
     "EnsemblePath",
@@ -94,6 +104,7 @@ __all__ = [
     "NeuronDiscretizedIntegratedGradients",
     "PathError",
     "PathGenerator",
+    "PathMethod",
     "RandomAnchor",
     "RandomNeighbor",
     "StaggeredPath",
@@ -104,6 +115,7 @@ __all__ = [
     "UniformPath",
     "Vocabulary",
     "VocabularyError",
+    "compare",
     "comprehensiveness",
     "convergence_report",
     "kendall_tau",

@@ -10,9 +10,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from captum_dig.comparison import METRICS, ComparedText, Comparison, ComparisonSettings, Measurement
+from captum_dig.comparison import (
+    METRICS,
+    ComparedText,
+    Comparison,
+    ComparisonSettings,
+    Measurement,
+    report_page,
+    terminal_tables,
+)
 from captum_dig.metrics import bootstrap_interval, paired_test
-from captum_dig.report import report_page, terminal_tables
 from captum_dig.visualization import bar_plot, line_plot
 
 METHODS = ("integrated_gradients", "dig_greedy", "random")

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.paper._published import CORRELATION, LENGTHS, NEIGHBORS, RANDOM, TABLES, UPSAMPLED
 from benchmarks.paper._settings import PAPER, SMALL, Setting
-from captum_dig.report import title
+from captum_dig.comparison import title
 from captum_dig.visualization import line_plot
 
 ROOT = Path(__file__).parents[2]

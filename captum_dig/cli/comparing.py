@@ -120,7 +120,7 @@ def _journal(messages: Console, *decisive: object) -> Path | None:
 
 
 def _contents(comparison: "Comparison") -> dict[str, Callable[[], str]]:
-    from captum_dig.report import report_page
+    from captum_dig.comparison import report_page
 
     def as_json() -> str:
         return json.dumps(comparison.to_dict(), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
@@ -129,7 +129,7 @@ def _contents(comparison: "Comparison") -> dict[str, Callable[[], str]]:
 
 
 def _print(comparison: "Comparison") -> None:
-    from captum_dig.report import terminal_tables
+    from captum_dig.comparison import terminal_tables
 
     screen = make_console()
     for part in terminal_tables(comparison):

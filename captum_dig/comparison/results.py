@@ -1,18 +1,21 @@
 """Comparison: what the scores of several methods are worth on the same texts.
 
 Takes the measurements that `captum_dig.bench` made; gives averages with intervals, tests against a method, the texts
-where methods disagree most, a table, and JSON that reads back. `captum_dig.report` draws it.
+where methods disagree most, a table, and JSON that reads back. `report`, beside this, draws it.
 """
 
+import io
 import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from rich.console import Console
 
 from captum_dig._fields import check_keys, from_json, to_json
 from captum_dig.metrics import (
@@ -330,6 +333,33 @@ class Comparison:
                 tau = float(kendall_tau(scores[pairs[:, 0]], scores[pairs[:, 1]], batch).nanmean())
                 ranked.append((text, tau))
         return sorted((pair for pair in ranked if not math.isnan(pair[1])), key=lambda pair: pair[1])[:n]
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Draw the comparison as one HTML file that needs nothing else: tables, plots, and texts side by side.
+
+        Args:
+            path: Where to write the page, in UTF-8; None writes nothing. An existing file is replaced.
+
+        Returns:
+            The page.
+        """
+        # Plots are slow to import, and not always asked for.
+        from captum_dig.comparison.report import report_page
+
+        page = report_page(self)
+        if path is not None:
+            Path(path).write_bytes(page.encode("utf-8"))
+        return page
+
+    def __str__(self) -> str:
+        """Lay out averages as plain text, a table for each baseline."""
+        from captum_dig.comparison.report import terminal_tables
+
+        screen = Console(file=io.StringIO(), width=100, color_system=None)
+        with screen.capture() as captured:
+            for part in terminal_tables(self):
+                screen.print(part)
+        return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as strict JSON can hold it; `from_dict` gives back an equal comparison."""
