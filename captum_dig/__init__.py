@@ -2,8 +2,8 @@
 
 The flow, one module for each stage: `vocabulary` (rows and neighbours), `anchors` (which word comes next), `tables`
 (ranked once, walked over), `paths` (knots), `quadrature` (nodes and weights), `attribution` (Captum's interface;
-`neuron` for single neurons), `convergence` (what a delta is made of), `text` (sentences in, results out), `bench` (methods
-side by side), `study` (ask people), `cli`.
+`neuron` for single neurons), `convergence` (what a delta is made of), `text` (sentences in, results out), `bench`
+(methods side by side), `study` (ask people), `cli`.
 """
 
 import importlib
