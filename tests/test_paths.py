@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from captum_dig import MonotonicPath, PathError, PathGenerator, StraightLine, Vocabulary, VocabularyError, upsample
 from captum_dig.monotone import is_monotone_path
+from captum_dig.testing import check_path
 from tests import reference
 
 
@@ -42,15 +43,8 @@ class TestContract:
         assert torch.equal(knots[-1], inputs)
         assert is_monotone_path(knots)
 
-    def test_a_batch_is_its_rows(self, path):
-        inputs, baselines = ROWS[torch.arange(12).reshape(3, 4)], ROWS[20:24].expand(3, 4, 6)
-        rows = [path(inputs[i : i + 1], baselines[i : i + 1]) for i in range(3)]
-        assert torch.equal(path(inputs, baselines), torch.cat(rows, dim=1))
-
-    def test_where_input_equals_baseline_the_path_is_constant(self, path):
-        inputs = ROWS[None, [3, 4]]
-        baselines = ROWS[None, [3, 0]]
-        assert torch.equal(path(inputs, baselines)[:, 0, 0], ROWS[3].expand(len(path(inputs, baselines)), 6))
+    def test_the_contract(self, path):
+        check_path(path, ROWS[torch.arange(12).reshape(3, 4)], ROWS[20:24].expand(3, 4, 6))
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
     def test_dtypes_are_kept(self, path, dtype):
