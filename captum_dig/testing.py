@@ -200,7 +200,7 @@ def _check_attributions(path: PathGenerator, inputs: Tensor, baselines: Tensor) 
     name = type(path).__name__
     knots = _knots(path, inputs, baselines, " in torch.float64")
     # Of length 1, so that no function changes faster than its argument moves.
-    direction = torch.cos(torch.arange(inputs[0].numel(), dtype=inputs.dtype) * 2 + 1).to(inputs.device)
+    direction: Tensor = torch.cos(torch.arange(inputs[0].numel(), dtype=inputs.dtype) * 2 + 1).to(inputs.device)
     direction = (direction / direction.norm()).reshape(inputs.shape[1:])
     lengths = knots.diff(dim=0).flatten(2).norm(dim=-1).sum(dim=0)
 
