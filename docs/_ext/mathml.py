@@ -3,7 +3,7 @@
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import pick_math_environment, wrap_math_code
+from docutils.utils.math import wrap_math_code
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
@@ -15,7 +15,7 @@ def _inline(writer: Any, node: nodes.Element) -> None:
 
 def _block(writer: Any, node: nodes.Element) -> None:
     code = node.astext()
-    wrapped = wrap_math_code(code, as_block=True) if pick_math_environment(code) else code
+    wrapped = wrap_math_code(code, as_block=True) if r"\\" in code else code
     writer.body.append(f'<div class="math">{tex2mathml(wrapped, as_block=True)}</div>\n')
     raise nodes.SkipNode
 
