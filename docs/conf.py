@@ -23,8 +23,6 @@ extensions = [
     "mathml",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
-# Pages of single benchmarks are picked up as they come; there may be none.
-suppress_warnings = ["toc.empty_glob"]
 # Quotes and dashes stay what a person would type.
 smartquotes = False
 

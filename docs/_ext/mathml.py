@@ -3,20 +3,29 @@
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import wrap_math_code
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+from sphinx.util import logging
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def _mathml(node: nodes.Element, *, as_block: bool) -> str:
+    try:
+        return str(tex2mathml(node.astext(), as_block=as_block))
+    except MathError as error:
+        _LOGGER.warning("a formula must be LaTeX that docutils can turn into MathML: %s", error, location=node)
+        return ""
 
 
 def _inline(writer: Any, node: nodes.Element) -> None:
-    writer.body.append(tex2mathml(node.astext()))
+    writer.body.append(_mathml(node, as_block=False))
     raise nodes.SkipNode
 
 
 def _block(writer: Any, node: nodes.Element) -> None:
-    code = node.astext()
-    wrapped = wrap_math_code(code, as_block=True) if r"\\" in code else code
-    writer.body.append(f'<div class="math">{tex2mathml(wrapped, as_block=True)}</div>\n')
+    writer.body.append(f'<div class="math">{_mathml(node, as_block=True)}</div>\n')
     raise nodes.SkipNode
 
 
