@@ -44,8 +44,8 @@ nb_merge_streams = True
 nb_output_stderr = "show"
 # Inherited by the notebooks' processes: nothing is fetched, and nothing is left on the reader's disk.
 os.environ |= {"CAPTUM_DIG_CACHE": "", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-# A progress bar is another text at every build.
-os.environ |= {"TQDM_DISABLE": "1", "NO_COLOR": "1"}
+# A progress bar is another text at every build, and so is its complaint that it has no widgets.
+os.environ |= {"TQDM_DISABLE": "1", "NO_COLOR": "1", "PYTHONWARNINGS": "ignore:IProgress not found"}
 
 # --------------------------------------------------------------------------------------- reference
 
