@@ -42,6 +42,8 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 180
 nb_merge_streams = True
 nb_output_stderr = "show"
+# Tables in what a cell shows.
+nb_render_markdown_format = "gfm"
 # Inherited by the notebooks' processes: nothing is fetched, and nothing is left on the reader's disk.
 os.environ |= {"CAPTUM_DIG_CACHE": "", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 # A progress bar is another text at every build, and so is its complaint that it has no widgets.
