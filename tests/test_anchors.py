@@ -13,6 +13,7 @@ from captum_dig import (
     RandomNeighbor,
     Vocabulary,
 )
+from captum_dig.testing import check_anchor_search
 from tests import reference
 
 
@@ -45,41 +46,9 @@ def test_the_table_walk_is_the_sequential_rule(seed, strategy, m, k):
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: type(search).__name__)
-class TestContract:
-    """What every search must keep."""
-
-    def test_no_word_comes_twice_and_the_baseline_only_at_the_end(self, search):
-        for row in walk(vocabulary(), search, list(range(1, 60))).tolist():
-            before = row[: row.index(0)] if 0 in row else row
-            assert len(set(before)) == len(before)
-            assert set(row[len(before) :]) <= {0}
-
-    def test_a_row_does_not_depend_on_its_batch(self, search):
-        table = vocabulary()
-        together = walk(table, search, list(range(60)))
-        assert together.tolist() == [walk(table, search, [i]).tolist()[0] for i in range(60)]
-
-    def test_a_walk_does_not_depend_on_earlier_ones(self, search):
-        path = MonotonicPath(vocabulary(), search, 8, 20)
-        first = path.anchor_ids(torch.arange(20, 40), 0)
-        path.anchor_ids(torch.arange(60), 0)
-        path.anchor_ids(torch.arange(60), 5)
-        assert torch.equal(path.anchor_ids(torch.arange(20, 40), 0), first)
-
-    def test_a_mask_is_honoured(self, search):
-        mask = torch.arange(60) % 3 == 1
-        anchors = walk(vocabulary(), search, list(range(1, 60)), m=5, k=15, candidates=mask)[:, 1:]
-        assert set(anchors.flatten().tolist()) <= set(torch.arange(60)[mask].tolist()) | {0}
-
-    def test_the_baseline_stays_where_it_is(self, search):
-        assert set(walk(vocabulary(), search, [0]).flatten().tolist()) == {0}
-
-    def test_a_walk_that_runs_dry_ends_at_the_baseline(self, search):
-        table = Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [3.0]]))
-        row = walk(table, search, [2], m=9, k=3).tolist()[0]
-        assert row[0] == 2
-        assert set(row[1:]) <= {0, 1, 3}
-        assert row[3:] == [0] * 7
+@pytest.mark.parametrize("size", [(8, 20), (1, 1), (30, 500)])
+def test_the_contract(search, size):
+    check_anchor_search(search, vocabulary(), n_anchors=size[0], n_neighbors=size[1])
 
 
 @pytest.mark.parametrize("kind", ["random_neighbor", "random_anchor"])

@@ -19,6 +19,7 @@ from captum_dig import (
 )
 from captum_dig.monotone import is_monotone_path
 from captum_dig.paths import WordPath, as_ensemble
+from captum_dig.testing import check_path
 from tests import reference
 
 
@@ -61,11 +62,6 @@ def rounded(path, dtype):
     return EnsemblePath([rounded(p, dtype) for p in path.paths]) if isinstance(path, EnsemblePath) else path
 
 
-def waiting(knots, n_knots):
-    """An ensemble that waits at its last knot until there are so many."""
-    return torch.cat([knots, knots[:, -1:].expand(-1, n_knots - knots.shape[1], *knots.shape[2:])], dim=1)
-
-
 @pytest.mark.parametrize("path", PATHS + ENSEMBLES, ids=path_name)
 class TestContract:
     """What every path must keep."""
@@ -79,23 +75,8 @@ class TestContract:
             assert torch.equal(knots[-1], inputs)
             assert is_monotone_path(knots)
 
-    def test_a_batch_is_its_rows(self, path):
-        inputs, baselines = ROWS[torch.arange(12).reshape(3, 4)], ROWS[20:24].expand(3, 4, 6)
-        inputs[1, 1:3] = baselines[1, 1:3]
-        together = as_ensemble(path(inputs, baselines), inputs)
-        rows = [as_ensemble(path(inputs[i : i + 1], baselines[i : i + 1]), inputs) for i in range(3)]
-        assert torch.equal(together, torch.cat([waiting(row, together.shape[1]) for row in rows], dim=2))
-
-    def test_where_input_equals_baseline_the_path_is_constant(self, path):
-        inputs = ROWS[None, [3, 4]]
-        baselines = ROWS[None, [3, 0]]
-        still = as_ensemble(path(inputs, baselines), inputs)[:, :, 0, 0]
-        assert torch.equal(still, ROWS[3].expand(still.shape))
-
-    def test_where_nothing_moves_it_is_constant(self, path):
-        inputs = ROWS[None, [3, 4]]
-        still = as_ensemble(path(inputs, inputs), inputs)
-        assert torch.equal(still, inputs.expand(still.shape))
+    def test_the_contract(self, path):
+        check_path(path, ROWS[torch.arange(12).reshape(3, 4)], ROWS[20:24].expand(3, 4, 6))
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
     def test_dtypes_are_kept(self, path, dtype):
