@@ -70,6 +70,8 @@ nitpick_ignore_regex = [
     # Captum's names for what it accepts.
     (r"py:.*", r"(BaselineType|TargetType|SliceIntType|TensorOrTupleOfTensorsGeneric)"),
     (r"py:.*", r"visualization\.VisualizationDataRecord"),
+    # What public classes share; its methods are shown with each of them.
+    (r"py:.*", r"captum_dig\.(paths\.words\.WordPath|tables\.WalkTable)"),
 ]
 
 # ------------------------------------------------------------------------------------------- output

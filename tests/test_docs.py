@@ -31,7 +31,7 @@ def public_names(module):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_is_in_the_reference(module):
-    found = re.findall(r"^\.\. auto(?:class|function|exception|data):: ([\w.]+)$", REFERENCE, flags=re.MULTILINE)
+    found = re.findall(r"^\.\. (?:auto(?:class|function|exception)|py:data):: ([\w.]+)$", REFERENCE, flags=re.MULTILINE)
     # What the package itself exports is documented under its shorter name.
     top = set(importlib.import_module("captum_dig").__all__)
     wanted = {f"captum_dig.{name}" if name in top else f"{module}.{name}" for name in public_names(module)}
