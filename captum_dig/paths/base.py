@@ -37,6 +37,10 @@ class PathGenerator(ABC):
 
     monotone: bool = False
 
+    def __repr__(self) -> str:
+        # Without the address: what names a path in results must be the same in another process.
+        return f"{type(self).__name__}()"
+
     @abstractmethod
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Build the knots: from two tensors of shape (B, ...) one of shape (P, B, ...) or (R, P, B, ...), P >= 2."""
