@@ -21,7 +21,7 @@ TITLES = {
     "dig_greedy": "DIG greedy",
     "dig_maxcount": "DIG maxcount",
     "dig_random_anchor": "DIG rnd anchor",
-    "dig_random_neighbor": "DIG rnd neighbour",
+    "dig_random_neighbor": "DIG rnd neighb.",
     "dig_uniform": "UDIG",
     "staggered": "staggered",
     "gradient_shap": "GradientShap",
@@ -46,8 +46,8 @@ border-bottom:1px solid var(--cdig-hatch)}
 .cdig-results small{opacity:.75}
 .cdig-plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1rem}
 .cdig-plots svg{width:100%;height:auto}
-.cdig-texts dt{font-weight:600;margin-top:.5em}
-.cdig-texts .cdig-text{margin:.1em 0}
+.cdig-results th{white-space:normal;vertical-align:bottom}
+.cdig-texts .cdig-text{margin:0;font-size:1em;line-height:1.6}
 """
 
 
@@ -223,7 +223,7 @@ def _disagreements(comparison: Comparison, n: int) -> Iterable[str]:
             rows = [_words(text, method, baseline) for method in comparison.settings.methods if method != "random"]
             yield (
                 f'<section class="cdig cdig-texts"><p>Explained: <bdi>{escape(text.label)}</bdi>; mean tau between '
-                f"methods {tau:.2f}</p><dl style='display:block'>{''.join(rows)}</dl></section>"
+                f"methods {tau:.2f}</p><dl>{''.join(rows)}</dl></section>"
             )
 
 
