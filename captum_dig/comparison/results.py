@@ -355,11 +355,11 @@ class Comparison:
         """Lay out averages as plain text, a table for each baseline."""
         from captum_dig.comparison.report import terminal_tables
 
-        screen = Console(file=io.StringIO(), width=100, color_system=None)
-        with screen.capture() as captured:
-            for part in terminal_tables(self):
-                screen.print(part)
-        return "\n".join(line.rstrip() for line in captured.get().splitlines())
+        *tables, legend = terminal_tables(self)
+        written = io.StringIO()
+        for part, width in (*((table, 200) for table in tables), (legend, 80)):
+            Console(file=written, width=width, color_system=None).print(part)
+        return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as strict JSON can hold it; `from_dict` gives back an equal comparison."""

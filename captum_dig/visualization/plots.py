@@ -15,7 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Told apart by readers who do not see every colour, on white and on black (Okabe and Ito).
-_COLORS = ("#0090d0", "#d55e00", "#009e73", "#cc79a7", "#b88a00", "#56b4e9", "#8c6bb1", "#7f7f7f", "#a6761d", "#e7298a")
+_COLORS = (
+    "#0090d0",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#b88a00",
+    "#56b4e9",
+    "#8c6bb1",
+    "#7f7f7f",
+    "#a6761d",
+    "#e7298a",
+    "#66a61e",
+    "#e6550d",
+)
 _MARKERS = "osD^vPX*<>"
 _LINES = ("-", "--", "-.", ":")
 # What stands for the colour of the page's text until the picture is written.
