@@ -45,18 +45,18 @@ WIDTH, N_ORDERS, N_ANCHORS = 0.5, 4, 30
 
 @dataclass(frozen=True)
 class TwoBaselines(AttributionMethod):
-    """The mean of a method's scores from the task's baseline and from another, which share the gradients.
+    """The mean of a method's scores from two baselines, whatever the task's own, which share the gradients.
 
     Attributes:
         name: What tables call it.
         method: The method.
-        row: The embedding that every word becomes in the other baseline, shape (D,).
+        rows: The embedding that every word becomes in each of the two, shape (2, D).
         n_gradients: Gradients for a text.
     """
 
     name: str
     method: PathMethod
-    row: Tensor
+    rows: Tensor
     n_gradients: int | None = None
 
     def __repr__(self) -> str:
@@ -64,14 +64,12 @@ class TwoBaselines(AttributionMethod):
 
     def scores(self, task: Task, budget: Budget) -> Tensor:
         """Average over the two."""
-        other = replace(task, baselines=torch.where(task.fixed[..., None], task.inputs, self.row.to(task.inputs)))
+        fixed = task.fixed[..., None]
+        both = [replace(task, baselines=torch.where(fixed, task.inputs, row.to(task.inputs))) for row in self.rows]
         n_steps = self.n_gradients or budget.n_steps
         halves = (n_steps - n_steps // 2, n_steps // 2)
         return sum(
-            (
-                replace(self.method, n_gradients=n).scores(one, budget)
-                for one, n in zip((task, other), halves, strict=True)
-            ),
+            (replace(self.method, n_gradients=n).scores(one, budget) for one, n in zip(both, halves, strict=True)),
             torch.zeros(()),
         ).div(2)
 
@@ -93,13 +91,13 @@ def paths(explainer: TextExplainer) -> dict[str, PathGenerator]:
 
 def methods(explainer: TextExplainer, budgets: Sequence[int]) -> list[AttributionMethod]:
     """Make every path at every budget, and what it is compared with."""
-    mask = explainer.vocabulary.rows[explainer.encoder.token_id("baseline", "mask", len(explainer.vocabulary))]
+    ids = [explainer.encoder.token_id("baseline", name, len(explainer.vocabulary)) for name in BASELINES]
     found: list[AttributionMethod] = [METHODS["leave_one_out"], METHODS["random"]]
     for (name, path), budget in itertools.product(paths(explainer).items(), budgets):
         method = PathMethod(f"{name}/{budget}", path, n_gradients=budget)
         found.append(method)
         if name in ("integrated_gradients", "staggered"):
-            found.append(TwoBaselines(f"{name}_two_baselines/{budget}", method, mask, budget))
+            found.append(TwoBaselines(f"{name}_two_baselines/{budget}", method, explainer.vocabulary.rows[ids], budget))
     return found
 
 

@@ -5,7 +5,9 @@ worth on each text. What is finished can be kept in a journal, so that a run tha
 """
 
 import functools
+import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,8 +34,8 @@ from captum_dig.metrics import (
     word_approximation_error,
 )
 from captum_dig.metrics.faithfulness import Protocol
-from captum_dig.paths import PathGenerator, StraightLine, WordPath
-from captum_dig.runs import prepare
+from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, WordPath
+from captum_dig.runs import check_ids, prepare
 from captum_dig.text import TextExplainer
 
 # Methods that are a path of the explainer, and its strategy.
@@ -100,10 +102,10 @@ def compare(
         (2,)
     """
     texts = as_texts(texts)
-    if not texts:
-        raise ValueError("texts must hold at least one text, got none")
-    if len(explainer.classifier.labels) < 2:
-        raise ModelError(f"model must have at least two classes, got {explainer.classifier.labels}")
+    _check(explainer, texts, seed=seed, n_curve_texts=n_curve_texts)
+    internal_batch_size = at_least_one("internal_batch_size", internal_batch_size)
+    # A model without a padding token reads one row at a time.
+    internal_batch_size = internal_batch_size if explainer.classifier.pads else 1
     resolved = _resolve(explainer, methods, seed)
     bench = _Bench(explainer, resolved, _baseline_ids(explainer, baselines), seed, internal_batch_size)
     settings = ComparisonSettings(
@@ -123,15 +125,15 @@ def compare(
     )
     kept = None if journal is None else Journal(journal, settings)
     done: list[ComparedText] = []
-    for number, text in enumerate(texts):
-        found = None if kept is None else kept.find(number, text)
-        if found is None:
-            found = bench.measure(number, text, settings)
-            if kept is not None:
-                kept.append(number, found)
-        done.append(found)
-        if progress is not None:
-            progress(number + 1)
+    try:
+        for number, text in enumerate(texts):
+            done.append(bench.finish(number, text, settings, kept))
+            if progress is not None:
+                progress(number + 1)
+    finally:
+        for method in resolved:
+            if isinstance(method, PathMethod) and isinstance(method.path, MonotonicPath):
+                method.path.store()
     return Comparison(settings, tuple(done))
 
 
@@ -165,10 +167,28 @@ class _Bench:
         """Kinds of rows that are told apart."""
         return row_kinds(self.explainer.encoder.tokenizer, len(self.explainer.vocabulary))
 
+    def finish(self, number: int, text: str, settings: ComparisonSettings, kept: Journal | None) -> ComparedText:
+        """Look a text up among those that are finished, or measure it and keep it."""
+        found = None if kept is None else kept.find(number, text)
+        if found is None:
+            found = self.measure(number, text, settings)
+            if kept is not None:
+                kept.append(number, found)
+        return found
+
     def measure(self, number: int, text: str, settings: ComparisonSettings) -> ComparedText:
         """Explain one text by every method from every baseline, and measure the scores."""
         classifier = self.explainer.classifier
-        encoding = self.explainer.encoder.encode(text, "truncate", f"text {number + 1}")[0]
+        name = f"text {number + 1}"
+        with warnings.catch_warnings():
+            # What it says of windows is for explanations.
+            warnings.simplefilter("ignore")
+            encoding = self.explainer.encoder.encode(text, "truncate", name)[0]
+        if encoding.truncated:
+            warnings.warn(
+                f"{name} is longer than the model reads: its last {encoding.truncated} tokens are cut off", stacklevel=4
+            )
+        check_ids(encoding, len(self.explainer.vocabulary), name)
         # Each text draws its own numbers, whichever were finished before it.
         budget = Budget(settings.n_steps, self.internal_batch_size, 1_000_003 * self.seed + number)
         curve_steps = settings.curve_steps if number < settings.n_curve_texts else ()
@@ -276,7 +296,12 @@ class _Bench:
         percents = []
         for n_steps in steps:
             method = replace(trial.method, n_gradients=n_steps)
-            scores = method(trial.task, trial.budget).cpu()
+            try:
+                scores = method(trial.task, trial.budget).cpu()
+            except ValueError:
+                # Fewer steps than the path has members.
+                percents.append(math.nan)
+                continue
             percents.append(self._accuracy(replace(trial, scores=scores))["delta_percent"][0])
         return tuple(percents)
 
@@ -305,6 +330,23 @@ class _Bench:
         return [{name: float(column[i]) for name, column in columns.items()} for i in range(len(ids))]
 
 
+def _check(explainer: TextExplainer, texts: Sequence[str], **numbers: int) -> None:
+    if not texts:
+        raise ValueError("texts must hold at least one text, got none")
+    for argument, value in numbers.items():
+        if not isinstance(value, int) or value < 0:
+            raise ValueError(f"{argument} must be an integer of at least 0, got {value!r}")
+    classifier = explainer.classifier
+    if len(classifier.labels) < 2:
+        raise ModelError(f"model must have at least two classes, got {classifier.labels}")
+    kind = getattr(classifier.model.config, "problem_type", None)
+    if kind in ("regression", "multi_label_classification"):
+        raise ModelError(
+            f"model must choose one of its classes, got problem_type {kind!r}; "
+            "use captum_dig.metrics with a forward function of your own"
+        )
+
+
 def _resolve(
     explainer: TextExplainer, methods: Sequence[str | AttributionMethod], seed: int
 ) -> tuple[AttributionMethod, ...]:
@@ -327,8 +369,10 @@ def _resolve(
 
 
 def _baseline_ids(explainer: TextExplainer, baselines: Sequence[str]) -> dict[str, int]:
-    if not baselines or isinstance(baselines, str):
+    if not baselines or isinstance(baselines, str) or not all(isinstance(baseline, str) for baseline in baselines):
         raise ValueError(f"baselines must be a sequence of at least one token, got {baselines!r}")
+    if len(set(baselines)) < len(baselines):
+        raise ValueError(f"baselines must be different, got {list(baselines)}; name each once")
     return {
         baseline: explainer.encoder.token_id("baselines", baseline, len(explainer.vocabulary)) for baseline in baselines
     }

@@ -47,9 +47,12 @@ class Journal:
                 self._texts[int(entry["number"]), text.text] = text
             except (ValueError, KeyError, TypeError):
                 continue  # damaged: this text is done again
-        with self.path.open("r+b" if written else "wb") as file:
-            file.truncate(len(whole))
-            if not lines:
+        # Another run may be writing to it: nothing is touched that need not be.
+        if len(whole) < len(written):
+            with self.path.open("r+b") as file:
+                file.truncate(len(whole))
+        if not lines:
+            with self.path.open("ab") as file:
                 file.write(head)
 
     def find(self, number: int, text: str) -> ComparedText | None:

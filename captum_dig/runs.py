@@ -81,6 +81,25 @@ def prepare(
     return Task(model, ends, starts, target, columns, fixed, words), at_input, at_baseline
 
 
+def check_ids(encoding: Encoding, n_rows: int, name: str) -> None:
+    """Require a row of the embedding layer for every token.
+
+    Args:
+        encoding: The text as the model reads it.
+        n_rows: The number of rows.
+        name: How messages call the text.
+
+    Raises:
+        ModelError: If a token has none.
+    """
+    for token, token_id in zip(encoding.tokens, encoding.ids, strict=True):
+        if token_id >= n_rows:
+            raise ModelError(
+                f"model must have a row for every token, got {token!r} in {name} with id {token_id} "
+                f"and {n_rows} rows; call model.resize_token_embeddings(len(tokenizer)) and train it"
+            )
+
+
 @dataclass(frozen=True)
 class Doubling:
     """When to take twice as many gradients once more.

@@ -16,6 +16,7 @@ from captum_dig.vocabulary import Vocabulary
 
 Strategy: TypeAlias = str | AnchorSearch | PathGenerator
 
+_SEEDED = ("random_neighbor", "random_anchor", "staggered")
 NAMES = (*STRATEGIES, "straight_line", "staggered", "uniform")
 
 
@@ -51,7 +52,7 @@ class PathShelf:
         self._candidates = candidates
         self._seed = seed
         self._folder = folder
-        self._paths: dict[tuple[Strategy, int | None], PathGenerator] = {}
+        self._paths: dict[tuple[str | AnchorSearch, int | None], PathGenerator] = {}
         self._lock = threading.Lock()
 
     def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
@@ -67,14 +68,16 @@ class PathShelf:
         Raises:
             ValueError: If there is no such strategy, or it does not fit the numbers.
         """
+        if isinstance(strategy, PathGenerator):
+            return strategy
+        if strategy not in _SEEDED:
+            seed = None
         with self._lock:
             if (strategy, seed) not in self._paths:
                 self._paths[strategy, seed] = self._make(strategy, self._seed if seed is None else seed)
             return self._paths[strategy, seed]
 
-    def _make(self, strategy: Strategy, seed: int | None) -> PathGenerator:
-        if isinstance(strategy, PathGenerator):
-            return strategy
+    def _make(self, strategy: str | AnchorSearch, seed: int | None) -> PathGenerator:
         if not isinstance(strategy, AnchorSearch) and strategy not in NAMES:
             names = ", ".join(map(repr, NAMES))
             raise ValueError(f"strategy must be one of {names}, an AnchorSearch or a PathGenerator, got {strategy!r}")

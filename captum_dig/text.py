@@ -22,7 +22,7 @@ from captum_dig.errors import ModelError, at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator, WordPath
 from captum_dig.quadrature import Spacing, check_method, check_spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
-from captum_dig.runs import Doubling, Run, number_of_steps
+from captum_dig.runs import Doubling, Run, check_ids, number_of_steps
 from captum_dig.settings import ExplanationSettings
 from captum_dig.strategies import PathShelf, Strategy
 from captum_dig.tables import RankedTable, TableFolder
@@ -337,7 +337,7 @@ class TextExplainer:
             try:
                 windows = self.encoder.encode(text, overflow, name)
                 for encoding in windows:
-                    self._check_ids(encoding, name)
+                    check_ids(encoding, len(self.vocabulary), name)
             except ValueError:
                 # The texts before it are explained all the same.
                 if encodings:
@@ -351,14 +351,6 @@ class TextExplainer:
                     encodings, wanted = [], []
         if encodings:
             yield encodings, wanted
-
-    def _check_ids(self, encoding: Encoding, name: str) -> None:
-        for token, token_id in zip(encoding.tokens, encoding.ids, strict=True):
-            if token_id >= len(self.vocabulary):
-                raise ModelError(
-                    f"model must have a row for every token, got {token!r} in {name} with id {token_id} "
-                    f"and {len(self.vocabulary)} rows; call model.resize_token_embeddings(len(tokenizer)) and train it"
-                )
 
     @functools.cached_property
     def _pads(self) -> bool:

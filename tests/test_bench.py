@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from captum_dig.cli.options import COMPARED
 from captum_dig.comparison import Comparison
 from captum_dig.methods import METHODS, AttributionMethod, Budget, PathMethod, Task
 from captum_dig.metrics import TokenBatch, comprehensiveness, kendall_tau, log_odds, sufficiency
-from captum_dig.paths import StraightLine
+from captum_dig.paths import StaggeredPath, StraightLine
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXTS = ["a gorgeous, witty movie", "the acting was bad and the story is awful", "dull", "not good, but not so bad"]
@@ -38,6 +39,13 @@ class Linear(nn.Module):
     def forward(self, embeddings, scale):
         total = (embeddings * torch.arange(1.0, embeddings.shape[-1] + 1)).sum(dim=(1, 2)) * scale[:, 0]
         return torch.stack([total, -total], dim=1)
+
+
+class Curved(Linear):
+    """The same, bent."""
+
+    def forward(self, embeddings, scale):
+        return torch.sin(super().forward(embeddings / 20, scale))
 
 
 @pytest.fixture
@@ -321,6 +329,11 @@ def test_a_journal_of_another_comparison_is_left_alone(explainer, tmp_path):
         ({"top_fractions": []}, r"top_fractions must hold numbers in \(0, 1\], got \[\]"),
         ({"protocols": ["mine"]}, r"protocols must be a sequence of .*, got \['mine'\]"),
         ({"curve_steps": [0]}, "curve_steps must be an integer of at least 1, got 0"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"n_curve_texts": -1}, "n_curve_texts must be an integer of at least 0, got -1"),
+        ({"internal_batch_size": 0}, "internal_batch_size must be an integer of at least 1, got 0"),
+        ({"baselines": ["pad", "pad"]}, r"baselines must be different, got \['pad', 'pad'\]; name each once"),
+        ({"baselines": [0]}, r"baselines must be a sequence of at least one token, got \[0\]"),
     ],
 )
 def test_wrong_arguments_are_named(explainer, arguments, message):
@@ -340,6 +353,78 @@ def test_a_model_with_one_output_is_refused(tokenizer):
     model.config.id2label = {0: "SCORE"}
     with pytest.raises(ModelError, match=re.escape("model must have at least two classes, got ('SCORE',)")):
         compare(TextExplainer(model, tokenizer, n_anchors=3, n_neighbors=8), TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
+def test_outputs_that_do_not_exclude_each_other_are_refused(tokenizer, kind):
+    model = tiny_classifier(len(tokenizer))
+    model.config.problem_type = kind
+    with pytest.raises(ModelError, match=f"model must choose one of its classes, got problem_type '{kind}'"):
+        compare(TextExplainer(model, tokenizer, n_anchors=3, n_neighbors=8), TEXTS)
+
+
+def test_gradient_shap_follows_its_seed_and_no_batch(task):
+    method = METHODS["gradient_shap"]
+    curved = replace(task, model=Curved())
+    first = method(curved, Budget(n_steps=9, seed=3))
+    assert torch.allclose(first, method(curved, Budget(n_steps=9, seed=3, internal_batch_size=4)), atol=1e-5)
+    assert not torch.allclose(first, method(curved, Budget(n_steps=9, seed=4)))
+    many = method(curved, Budget(n_steps=20_000))
+    assert torch.allclose(many, METHODS["integrated_gradients"](curved, Budget(n_steps=60)), rtol=0.05, atol=0.05)
+
+
+def test_a_model_that_deeplift_cannot_take_is_named(task):
+    class Broken(Linear):
+        def forward(self, embeddings, scale):
+            if len(embeddings) > 3:
+                raise RuntimeError("no such batch")
+            return super().forward(embeddings, scale)
+
+    with pytest.raises(ModelError, match="deeplift must be possible for the model, got 'no such batch'; leave it out"):
+        METHODS["deeplift"](replace(task, model=Broken()), Budget())
+
+
+def test_paths_of_more_members_than_steps_have_no_point_on_the_curve(explainer):
+    many = PathMethod("many", StaggeredPath(StraightLine(), n_orders=6))
+    curve = compare(explainer, TEXTS[:1], [many], **QUICK).texts[0].find("many", "pad").curve
+    assert np.isnan(curve).tolist() == [True, False]
+
+
+def test_methods_with_other_numbers_have_another_journal(explainer, tmp_path):
+    class Signed(AttributionMethod):
+        name = "signed"
+
+        def __init__(self, sign):
+            self.sign = sign
+
+        def scores(self, task, budget):
+            return self.sign * task.inputs.norm(dim=-1)
+
+    compare(explainer, TEXTS[:1], [Signed(1)], journal=tmp_path / "journal", **QUICK)
+    with pytest.raises(ValueError, match="which is another"):
+        compare(explainer, TEXTS[:1], [Signed(-1)], journal=tmp_path / "journal", **QUICK)
+
+
+def test_candidates_tell_paths_apart(classifier, tokenizer):
+    rows = torch.arange(len(tokenizer))
+    names = {
+        repr(TextExplainer(classifier, tokenizer, n_anchors=3, n_neighbors=8, candidates=rows % 2 == k).path("greedy"))
+        for k in range(2)
+    }
+    assert len(names) == 2
+
+
+def test_a_text_that_is_cut_off_is_told(explainer):
+    with pytest.warns(UserWarning, match="text 1 is longer than the model reads: its last 10 tokens are cut off"):
+        compare(explainer, ["movie " * 40], ["random"], **QUICK)
+
+
+def test_a_token_without_a_row_is_named(classifier):
+    grown = tiny_tokenizer()
+    grown.add_tokens(["zorgle"])
+    explainer = TextExplainer(classifier, grown, n_anchors=3, n_neighbors=8)
+    with pytest.raises(ModelError, match="model must have a row for every token, got 'zorgle' in text 1"):
+        compare(explainer, ["a zorgle movie"], ["random"], **QUICK)
 
 
 def test_what_a_method_returns_is_checked(task):

@@ -137,7 +137,8 @@ def test_data_must_be_given(run):
         ("a.tsv", "sentence\tlabel\none\t1\ntwo\t0\n"),
         ("a.csv", "label,text\n1,one\n0,two\n"),
         ("a.csv", "label,content\n1,one\n0,two\n"),
-        ("a.jsonl", '{"text": "one"}\n{"text": "two"}\n'),
+        ("a.csv", "Label,Text\n1,one\n0,two\n"),
+        ("a.jsonl", '{"text": "one"}\n{"text": null}\n{"text": "two"}\n'),
         ("a.csv", "\ufefftext\none\ntwo\n"),
     ],
 )
@@ -167,6 +168,13 @@ def test_a_column_is_chosen(tmp_path):
         ("a.txt", b"\n \n", None, "--data must hold at least one text, got .* without any"),
         ("a.txt", b"\xff\n", None, "--data must be UTF-8 text, got .*; save it as UTF-8"),
         ("a.csv", b"title,text\nT,t\n", "body", "--column must be one of 'title', 'text', got 'body'"),
+        (
+            "a.csv",
+            b"label,comment\n1,one\n",
+            None,
+            "--column must name the texts, one of 'label', 'comment'; none was given",
+        ),
+        ("a.csv", b"text\n" + b"x" * 200_000 + b"\n", None, "--data must be a table that can be read, got"),
         ("a.jsonl", b'{"title": "T"}\n', None, "--column must name the texts, one of 'title', got None"),
         ("a.jsonl", b"[1]\n", None, "--column must name the texts, one of none, got None"),
         ("a.jsonl", b"not json\n", None, "--data must hold one JSON object a line, got"),

@@ -275,7 +275,7 @@ def _upsampled(result: dict[str, Any] | None) -> str:
         return ""
     rows = []
     for f, theirs in UPSAMPLED.items():
-        paper, ours = (find(result, name, "pad") for name in (f"f={f}@paper", f"f={f}"))
+        paper, ours = (find(result, name, "pad") for name in (f"f={f}@paper", f"f={f}@ours"))
         if paper and ours:
             rows.append(
                 [

@@ -12,6 +12,7 @@ Finished texts are kept in a journal for each experiment (`--work`), so a run th
 
 import argparse
 import itertools
+import math
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -128,7 +129,7 @@ def averages(comparison: Comparison) -> dict[str, Any]:
 
 
 def _rounded(number: float) -> float | None:
-    return None if number != number else float(f"{number:.5g}")  # noqa: PLR0124  # NaN
+    return float(f"{number:.5g}") if math.isfinite(number) else None
 
 
 def run(setting: Setting, arguments: argparse.Namespace, work: Path, out: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 # What data sets call the column of texts.
 _COLUMNS = ("text", "sentence", "review", "content")
+# And others, which show that a first row holds names.
+_HEADINGS = frozenset(("label", "labels", "target", "class", "sentiment", "comment", "comments", "body", "id", "title"))
 
 
 def read_dataset(name: str, split: str, column: str | None, n: int) -> list[str]:
@@ -58,16 +60,23 @@ def _from_file(path: Path, column: str | None) -> Iterator[str]:
                 yield from file
     except UnicodeDecodeError as error:
         raise ValueError(f"--data must be UTF-8 text, got {str(path)!r}; save it as UTF-8") from error
+    except csv.Error as error:
+        raise ValueError(f"--data must be a table that can be read, got {str(path)!r}: {error}") from error
     except json.JSONDecodeError as error:
         raise ValueError(f"--data must hold one JSON object a line, got {str(path)!r}: {error}") from error
 
 
 def _from_rows(rows: Iterator[list[str]], column: str | None) -> Iterator[str]:
     head = next(rows, [])
-    place = next((i for i, name in enumerate(head) if name == column or (column is None and name in _COLUMNS)), None)
+    names = [name.strip().casefold() for name in head]
+    wanted = _COLUMNS if column is None else (column.strip().casefold(),)
+    place = next((names.index(name) for name in wanted if name in names), None)
     if column is not None and place is None:
         raise ValueError(f"--column must be one of {', '.join(map(repr, head))}, got {column!r}")
+    if place is None and names[1:] and not set(names[1:]) - _HEADINGS:
+        raise ValueError(f"--column must name the texts, one of {', '.join(map(repr, head))}; none was given")
     if place is None and head:
+        # No row of names: texts come first.
         yield head[0]
     for row in rows:
         if len(row) > (place or 0):
@@ -81,7 +90,8 @@ def _from_records(records: Iterable[Any], column: str | None) -> Iterator[str]:
         if name not in names:
             listed = ", ".join(map(repr, names)) or "none"
             raise ValueError(f"--column must name the texts, one of {listed}, got {column!r}")
-        yield str(record[name])
+        if record[name] is not None:
+            yield str(record[name])
 
 
 def _from_hub(name: str, split: str, column: str | None) -> Iterator[str]:

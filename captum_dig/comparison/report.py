@@ -117,7 +117,8 @@ def _short(row: Summary, metric: str) -> str:
     half = (interval.high - interval.low) / 2
     test = row.tests.get(metric)
     star = "*" if test is not None and test.p_value < _SIGNIFICANT else " "
-    return f"{_number(interval.mean, 2)}±{_number(half, 2)}{star}"
+    spread = "" if math.isnan(half) else f"±{half:.2f}"
+    return f"{_number(interval.mean, 2)}{spread}{star}"
 
 
 def _rest(row: Summary) -> tuple[str, ...]:
@@ -166,8 +167,7 @@ def _cell(row: Summary, metric: str) -> str:
     text = f"{interval.mean:.3f}<br><small>{_number(interval.low, 3)} … {_number(interval.high, 3)}"
     if test is not None and not math.isnan(test.p_value):
         text += f"<br>p {'&lt; 0.001' if test.p_value < 0.001 else f'= {test.p_value:.3f}'}"
-    skipped = interval.n
-    return f'<span title="{skipped} texts">{text}</small></span>'
+    return f'<span title="{interval.n} texts">{text}</small></span>'
 
 
 def _plots(comparison: Comparison, summaries: Sequence[Summary]) -> Iterable[str]:

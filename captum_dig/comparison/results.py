@@ -160,8 +160,16 @@ class ComparedText:
     measurements: tuple[Measurement, ...]
 
     def find(self, method: str, baseline: str) -> Measurement:
-        """Look up the measurement of a method from a baseline."""
-        return next(m for m in self.measurements if (m.method, m.baseline) == (method, baseline))
+        """Look up the measurement of a method from a baseline.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        for found in self.measurements:
+            if (found.method, found.baseline) == (method, baseline):
+                return found
+        known = sorted({(m.method, m.baseline) for m in self.measurements})
+        raise ValueError(f"method and baseline must be one of {known}, got {(method, baseline)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as strict JSON can hold them."""
@@ -391,6 +399,10 @@ class Comparison:
             raise ValueError(
                 f"data must have the format {(FORMAT, FORMAT_VERSION)}, got {version}; "
                 "write it with this version's to_dict"
+            )
+        if missing := {"settings", "texts"} - set(data):
+            raise ValueError(
+                f"data must hold settings and texts, got none of {sorted(missing)}; pass what to_dict gave"
             )
         texts = tuple(ComparedText.from_dict(text) for text in data["texts"])
         return cls(ComparisonSettings.from_dict(data["settings"]), texts)

@@ -71,8 +71,8 @@ def infidelity(
     def disturb(inputs: Tensor) -> tuple[Tensor, Tensor]:
         # Captum repeats every example n_samples times, one after the other; all examples get the same noise.
         copies = len(inputs) // len(embeddings)
-        even = draw(copies, embeddings.shape[1], embeddings.shape[2], seed).to(embeddings).clamp(1e-7, 1 - 1e-7)
-        drawn = (torch.special.ndtri(even) * noise).repeat(len(embeddings), 1, 1)
+        even = draw(copies, embeddings.shape[1], embeddings.shape[2], seed).clamp(1e-7, 1 - 1e-7)
+        drawn = (torch.special.ndtri(even.double()) * noise).to(embeddings).repeat(len(embeddings), 1, 1)
         drawn = drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0)
         way = ways.repeat_interleave(copies, dim=0)
         # Attributions are 0 where nothing moves, and say nothing about what would happen if it did.

@@ -4,7 +4,7 @@ Takes one number for each sentence, as every metric gives it; NaN for sentences 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ from captum_dig.errors import at_least_one
 
 Numbers = Sequence[float] | npt.NDArray[np.floating] | Tensor
 _RESAMPLES = 10_000
+# Numbers drawn together.
+_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,10 @@ def bootstrap_interval(
     if len(numbers) < 2:
         return Interval(float(numbers[0]) if len(numbers) else math.nan, math.nan, math.nan, len(numbers))
     generator = np.random.default_rng(seed)
-    # How often each sentence is drawn: one matrix product instead of N * n_resamples numbers.
-    counts = generator.multinomial(len(numbers), np.full(len(numbers), 1 / len(numbers)), size=n_resamples)
-    low, high = np.quantile(counts @ numbers / len(numbers), [(1 - confidence) / 2, (1 + confidence) / 2])
+    even = np.full(len(numbers), 1 / len(numbers))
+    # How often each sentence is drawn.
+    means = [generator.multinomial(len(numbers), even, size=n) @ numbers for n in _blocks(n_resamples, len(numbers))]
+    low, high = np.quantile(np.concatenate(means) / len(numbers), [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(numbers.mean()), float(low), float(high), len(numbers))
 
 
@@ -129,11 +132,23 @@ def paired_test(values: Numbers, others: Numbers, *, n_resamples: int = _RESAMPL
         drawn_itself = 0
     else:
         generator = np.random.default_rng(seed)
-        sums = (generator.integers(0, 2, size=(n_resamples, len(moved)), dtype=np.int8) * 2 - 1) @ moved
+        sums = np.concatenate(
+            [
+                (generator.integers(0, 2, size=(n, len(moved)), dtype=np.int8) * 2 - 1) @ moved
+                for n in _blocks(n_resamples, len(moved))
+            ]
+        )
         drawn_itself = 1
     # Sums that are equal may come out unequal by rounding.
     extreme = np.abs(sums) >= abs(moved.sum()) - 1e-12 * np.abs(moved).sum()
     return PairedTest(interval, float((extreme.sum() + drawn_itself) / (len(sums) + drawn_itself)))
+
+
+def _blocks(n_resamples: int, n_numbers: int) -> Iterator[int]:
+    """Numbers of resamples that fit into memory together."""
+    step = max(1, _BLOCK // n_numbers)
+    for start in range(0, n_resamples, step):
+        yield min(step, n_resamples - start)
 
 
 def _numbers(name: str, values: Numbers) -> npt.NDArray[np.float64]:

@@ -38,8 +38,8 @@ class PathGenerator(ABC):
     monotone: bool = False
 
     def __repr__(self) -> str:
-        # Without the address: what names a path in results must be the same in another process.
-        return f"{type(self).__name__}()"
+        # Without the address: what names a path in results and journals must be the same in another process.
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     @abstractmethod
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ Takes a `Vocabulary` and a table of walks over it, gives knots: recognises words
 their way, and monotonizes these one after the other.
 """
 
+import hashlib
 import threading
 import warnings
 from abc import abstractmethod
@@ -81,7 +82,8 @@ class WordPath(PathGenerator):
 
     def __repr__(self) -> str:
         name = type(self).__name__
-        return f"{name}({self.strategy!r}, n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors})"
+        some = "" if self.candidates is None else f", candidates={_digest(self.candidates)}"
+        return f"{name}({self.strategy!r}, n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors}{some})"
 
     @abstractmethod
     def make_table(self, baseline: Tensor) -> WalkTable:
@@ -286,3 +288,8 @@ def _resolve_candidates(candidates: Tensor | None, n_rows: int) -> Tensor | None
     if not bool(candidates.any()):
         raise ValueError("candidates must allow at least one row, got a mask that is False everywhere")
     return candidates.detach().cpu().clone()
+
+
+def _digest(candidates: Tensor) -> str:
+    """What tells a mask from others, in a few letters."""
+    return hashlib.sha256(candidates.cpu().numpy().tobytes()).hexdigest()[:8]

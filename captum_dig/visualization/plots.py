@@ -56,6 +56,7 @@ def bar_plot(
     names = list(bars)
     groups = list(dict.fromkeys(group for row in bars.values() for group in row))
     thick = 0.8 / max(1, len(groups))
+    first = {group: next(n for n, row in enumerate(bars.values()) if group in row) for group in groups}
 
     def draw(axes: Axes) -> None:
         for g, group in enumerate(groups):
@@ -64,7 +65,13 @@ def bar_plot(
                 if math.isnan(value):
                     continue
                 place = n + (g - (len(groups) - 1) / 2) * thick
-                axes.barh(place, value, height=0.9 * thick, color=_COLORS[g], label=group if n == 0 else None)
+                axes.barh(
+                    place,
+                    value,
+                    height=0.9 * thick,
+                    color=_COLORS[g % len(_COLORS)],
+                    label=group if n == first[group] else None,
+                )
                 if not math.isnan(low):
                     axes.errorbar(value, place, xerr=[[max(0, value - low)], [max(0, high - value)]], color=_INK, lw=1)
         axes.set_yticks(range(len(names)), names)
@@ -150,5 +157,6 @@ def _svg(draw: Any, title: str, size: tuple[float, float]) -> str:
     svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
     # A page scales it; what it says about its format is of no use there.
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{escape(title)}"', svg, count=1)
+    label = f'role="img" aria-label="{escape(title)}"'
+    svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', lambda _: label, svg, count=1)
     return svg.strip()
