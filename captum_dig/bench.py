@@ -110,7 +110,7 @@ def compare(
     bench = _Bench(explainer, resolved, _baseline_ids(explainer, baselines), seed, internal_batch_size)
     settings = ComparisonSettings(
         model=explainer.classifier.name,
-        fingerprint=explainer.classifier.fingerprint,
+        fingerprint=f"{explainer.classifier.fingerprint}-{explainer.encoder.fingerprint}",
         methods=tuple(method.name for method in resolved),
         details=tuple(map(repr, resolved)),
         baselines=tuple(baselines),
@@ -188,9 +188,11 @@ class _Bench:
             warnings.warn(
                 f"{name} is longer than the model reads: its last {encoding.truncated} tokens are cut off", stacklevel=4
             )
+        if all(encoding.special):
+            warnings.warn(f"{name} has no word to explain, and does not count", stacklevel=4)
         check_ids(encoding, len(self.explainer.vocabulary), name)
         # Each text draws its own numbers, whichever were finished before it.
-        budget = Budget(settings.n_steps, self.internal_batch_size, 1_000_003 * self.seed + number)
+        budget = Budget(settings.n_steps, self.internal_batch_size, (1_000_003 * self.seed + number) % 2**63)
         curve_steps = settings.curve_steps if number < settings.n_curve_texts else ()
         with classifier.evaluating():
             trials = [trial for name in self.baseline_ids for trial in self._try(encoding, name, budget)]
@@ -379,9 +381,10 @@ def _baseline_ids(explainer: TextExplainer, baselines: Sequence[str]) -> dict[st
 
 
 def _fractions(top_fractions: Sequence[float]) -> tuple[float, ...]:
-    if not top_fractions or not all(0 < fraction <= 1 for fraction in top_fractions):
-        raise ValueError(f"top_fractions must hold numbers in (0, 1], got {top_fractions!r}")
-    return tuple(map(float, top_fractions))
+    fractions = tuple(map(float, top_fractions))
+    if not fractions or not all(0 < fraction <= 1 for fraction in fractions):
+        raise ValueError(f"top_fractions must hold numbers in (0, 1], got {list(fractions)}")
+    return fractions
 
 
 def _protocols(protocols: Sequence[Protocol]) -> tuple[str, ...]:

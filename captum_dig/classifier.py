@@ -5,6 +5,7 @@ attributes to that function's first argument.
 """
 
 import hashlib
+import json
 import threading
 import weakref
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from captum_dig.errors import ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+# Where a model came from decides nothing.
+_UNTOLD = ("_name_or_path", "transformers_version")
 
 # One lock for each model, whoever explains it: hooks and modes belong to its modules.
 _LOCKS: "weakref.WeakKeyDictionary[nn.Module, threading.Lock]" = weakref.WeakKeyDictionary()
@@ -68,8 +72,9 @@ class Classifier:
 
     @property
     def fingerprint(self) -> str:
-        """What tells these weights from others."""
-        digest = hashlib.sha256()
+        """What tells these weights, and what is configured about them, from others."""
+        told = {name: value for name, value in self.model.config.to_dict().items() if name not in _UNTOLD}
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode())
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
             digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())

@@ -4,6 +4,7 @@ Takes texts and a Hugging Face tokenizer, gives for each text its token ids, off
 to what the model can read. `captum_dig.text` explains what comes out of here.
 """
 
+import hashlib
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
@@ -133,6 +134,12 @@ class TextEncoder:
     def pads(self) -> bool:
         """Whether the tokenizer can make texts equally long."""
         return self.pad_id is not None
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this tokenizer, and how much the model reads, from others."""
+        told = f"{self.tokenizer.backend_tokenizer.to_str()} {self.max_tokens}"
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     @property
     def pad_id(self) -> int | None:

@@ -4,11 +4,13 @@ Takes the settings of a comparison; gives back what earlier runs with these sett
 middle of a line loses this line only.
 """
 
+import itertools
 import json
 import os
+import warnings
 from pathlib import Path
 
-from captum_dig.comparison import ComparedText, ComparisonSettings
+from captum_dig.comparison import METRICS, ComparedText, ComparisonSettings
 
 
 class Journal:
@@ -29,6 +31,7 @@ class Journal:
     def __init__(self, path: str | Path, settings: ComparisonSettings) -> None:
         self.path = Path(path)
         self._texts: dict[tuple[int, str], ComparedText] = {}
+        self._full = False
         head = _line({"journal": 1, "settings": settings.to_dict()})
         self.path.parent.mkdir(parents=True, exist_ok=True)
         written = self.path.read_bytes() if self.path.exists() else b""
@@ -44,7 +47,8 @@ class Journal:
             try:
                 entry = json.loads(line)
                 text = ComparedText.from_dict(entry["text"])
-                self._texts[int(entry["number"]), text.text] = text
+                if _fits(text, settings):
+                    self._texts[int(entry["number"]), text.text] = text
             except (ValueError, KeyError, TypeError):
                 continue  # damaged: this text is done again
         # Another run may be writing to it: nothing is touched that need not be.
@@ -60,12 +64,29 @@ class Journal:
         return self._texts.get((number, text))
 
     def append(self, number: int, text: ComparedText) -> None:
-        """Write a finished text to the disk."""
-        with self.path.open("ab") as file:
-            file.write(_line({"number": number, "text": text.to_dict()}))
-            file.flush()
-            os.fsync(file.fileno())
+        """Write a finished text to the disk; where that takes no more, say so once, and go on without."""
         self._texts[number, text.text] = text
+        if self._full:
+            return
+        try:
+            with self.path.open("ab") as file:
+                file.write(_line({"number": number, "text": text.to_dict()}))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            self._full = True
+            warnings.warn(f"finished texts are not kept from here on: {self.path}: {error.strerror}", stacklevel=4)
+
+
+def _fits(text: ComparedText, settings: ComparisonSettings) -> bool:
+    """Whether all that belongs to a text is there."""
+    wanted = set(itertools.product(settings.methods, settings.baselines))
+    n_fractions = len(settings.top_fractions)
+    return {(m.method, m.baseline) for m in text.measurements} == wanted and all(
+        len(values) == (n_fractions if METRICS[name].by_fraction else 1)
+        for measurement in text.measurements
+        for name, values in measurement.values.items()
+    )
 
 
 def _line(data: object) -> bytes:

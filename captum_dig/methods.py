@@ -14,7 +14,7 @@ from captum.attr import DeepLift, InputXGradient
 from torch import Tensor, nn
 
 from captum_dig.attribution import DiscretizedIntegratedGradients
-from captum_dig.errors import ModelError
+from captum_dig.errors import ModelError, at_least_one
 from captum_dig.paths import PathGenerator, StraightLine
 from captum_dig.quadrature import Spacing, check_method, check_spacing
 
@@ -171,6 +171,8 @@ class PathMethod(AttributionMethod):
     def __post_init__(self) -> None:
         check_method(self.method)
         check_spacing(self.spacing)
+        if self.n_gradients is not None:
+            at_least_one("n_gradients", self.n_gradients)
 
     def scores(self, task: Task, budget: Budget) -> Tensor:
         """Attribute along the path."""

@@ -97,6 +97,25 @@ def test_the_protocol_of_the_paper_has_a_table_of_its_own(compare):
     assert "protocol of the paper" not in compare().stdout
 
 
+def test_a_damaged_journal_is_set_aside(compare, tmp_path):
+    first = compare("--n", 1)
+    (kept,) = (tmp_path / "cache").glob("comparison-*.jsonl")
+    kept.write_bytes(b"\0" * 100)
+    again = compare("--n", 1)
+    assert "what was kept is damaged, and was moved to" in again.stderr
+    assert again.stdout.split("s/text")[0] == first.stdout.split("s/text")[0]
+
+
+def test_another_tokenizer_is_another_comparison(compare, folder, tmp_path, monkeypatch):
+    compare("--n", 1)
+    tokenizer = tiny_tokenizer(max_length=9)
+    other = tmp_path / "other"
+    tokenizer.save_pretrained(other)
+    tiny_classifier(len(tokenizer)).save_pretrained(other)
+    compare("--n", 1, "--model", other)
+    assert len(list((tmp_path / "cache").glob("comparison-*.jsonl"))) == 2
+
+
 def test_an_unwritable_cache_is_said_once_and_costs_nothing_else(compare, tmp_path):
     (tmp_path / "cache").write_text("not a folder")
     result = compare("--n", 1)
@@ -114,7 +133,7 @@ def test_an_unwritable_cache_is_said_once_and_costs_nothing_else(compare, tmp_pa
         (["--protocol", "mine"], "--protocol must be one of default, paper, both, got 'mine'"),
         (["--data", "nothing.txt"], "--data must be a file or the name of a data set on the hub, got 'nothing.txt'"),
         (["--html", "nowhere/report.html"], "--html must be in a folder that exists"),
-        (["--html", "texts.txt"], "--html must be another file than --file, got 'texts.txt'; rename one"),
+        (["--html", "texts.txt"], "--html must be another file than --data, got 'texts.txt'; rename one"),
         (["--html", "a", "--json", "a"], "--json must be another file than --html"),
     ],
 )
@@ -172,11 +191,11 @@ def test_a_column_is_chosen(tmp_path):
             "a.csv",
             b"label,comment\n1,one\n",
             None,
-            "--column must name the texts, one of 'label', 'comment'; none was given",
+            "--column must name the texts, one of 'label', 'comment', got none; or give",
         ),
         ("a.csv", b"text\n" + b"x" * 200_000 + b"\n", None, "--data must be a table that can be read, got"),
         ("a.jsonl", b'{"title": "T"}\n', None, "--column must name the texts, one of 'title', got None"),
-        ("a.jsonl", b"[1]\n", None, "--column must name the texts, one of none, got None"),
+        ("a.jsonl", b"[1]\n", None, "--data must hold one JSON object a line, got list"),
         ("a.jsonl", b"not json\n", None, "--data must hold one JSON object a line, got"),
     ],
 )
@@ -240,14 +259,25 @@ def test_a_page_a_key_and_a_score(run, study, tmp_path):
     [
         (["--key", "key.json", "nobody.json"], "FILE must be a file that can be read, got 'nobody.json'"),
         (["--key", "page.html", "ann.json"], "--key must hold JSON, got 'page.html'"),
-        (["--key", "ann.json", "bob.json"], "data must have the format"),
-        (["--key", "key.json", "key.json"], r"answers\[0\]"),
+        (
+            ["--key", "ann.json", "bob.json"],
+            "--key must be a key that 'make' wrote, got 'ann.json': data must have the format",
+        ),
+        (["--key", "key.json", "key.json"], "'key.json'"),
         (["--key", "key.json"], "Missing argument 'FILE"),
+        (
+            ["--key", "key.json", "ann.json", "--json", "ann.json"],
+            "--json must be another file than the answers 'ann.json'",
+        ),
+        (["--key", "key.json", "text.json"], "'text.json'.* must be an integer, got '1'"),
         (["--key", "list.json", "ann.json"], "--key must hold a JSON object, got list in 'list.json'"),
     ],
 )
 def test_wrong_answers_are_one_line(run, study, tmp_path, arguments, message):
     (tmp_path / "list.json").write_text("[]")
+    text = json.loads((tmp_path / "ann.json").read_text())
+    text["ranks"][0][0] = "1"
+    (tmp_path / "text.json").write_text(json.dumps(text))
     assert re.search(message, one_line(run("study score", *arguments)))
 
 

@@ -62,7 +62,7 @@ def compare(
 ) -> None:
     """Compare methods: show a table, and write reports."""
     outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
-    check_outputs(outputs, Path(data))
+    check_outputs(outputs, {"--data": Path(data)})
     texts = read_dataset(data, split, column, n)
     names = [name.strip().replace("-", "_") for name in methods.split(",") if name.strip()]
     messages = make_console(stderr=True)
@@ -72,7 +72,8 @@ def compare(
 
             path = {"candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
             explainer = models.load(model, **path)
-        decisive = (__version__, explainer.classifier.name, explainer.classifier.fingerprint, names, baseline)
+        model_is = (explainer.classifier.name, explainer.classifier.fingerprint, explainer.encoder.fingerprint)
+        decisive = (__version__, *model_is, names, baseline)
         journal = _journal(messages, *decisive, n_steps, protocol, *path.values(), seed)
         with progress_bar(messages, "Comparing", len(texts), shown=is_watched()) as bar:
 
@@ -113,6 +114,11 @@ def _journal(messages: Console, *decisive: object) -> Path | None:
     try:
         kept.folder.mkdir(parents=True, exist_ok=True)
         journal.open("ab").close()
+        with journal.open("rb") as file:
+            head = file.readline()
+        if head and not head.startswith(b'{"journal": '):
+            damaged = journal.rename(journal.with_suffix(".damaged"))
+            say("warning", f"what was kept is damaged, and was moved to {damaged}", messages)
     except OSError as error:
         say("warning", f"finished texts are not kept, so stay until the end: {journal}: {error.strerror}", messages)
         return None

@@ -8,16 +8,15 @@ from typing import Any
 
 # What data sets call the column of texts.
 _COLUMNS = ("text", "sentence", "review", "content")
-# And others, which show that a first row holds names.
-_HEADINGS = frozenset(("label", "labels", "target", "class", "sentiment", "comment", "comments", "body", "id", "title"))
 
 
 def read_dataset(name: str, split: str, column: str | None, n: int) -> list[str]:
     """Read the first texts of a data set.
 
     Args:
-        name: A file, read by its ending: ``.csv`` and ``.tsv`` tables, with a row of names or with texts in the first
-            column; ``.jsonl`` lines of JSON; any other, one text a line. Or a data set's name on the Hugging Face hub.
+        name: A file, read by its ending: ``.csv`` and ``.tsv`` tables, with a row of names, or with texts in the first
+            column and numbers in others; ``.jsonl`` lines of JSON; any other, one text a line. Or a data set's name on
+            the Hugging Face hub.
         split: The split of a data set on the hub.
         column: The column of the texts; None for one called text, sentence, review or content.
         n: How many texts.
@@ -62,7 +61,7 @@ def _from_file(path: Path, column: str | None) -> Iterator[str]:
         raise ValueError(f"--data must be UTF-8 text, got {str(path)!r}; save it as UTF-8") from error
     except csv.Error as error:
         raise ValueError(f"--data must be a table that can be read, got {str(path)!r}: {error}") from error
-    except json.JSONDecodeError as error:
+    except (RecursionError, json.JSONDecodeError) as error:
         raise ValueError(f"--data must hold one JSON object a line, got {str(path)!r}: {error}") from error
 
 
@@ -73,8 +72,12 @@ def _from_rows(rows: Iterator[list[str]], column: str | None) -> Iterator[str]:
     place = next((names.index(name) for name in wanted if name in names), None)
     if column is not None and place is None:
         raise ValueError(f"--column must be one of {', '.join(map(repr, head))}, got {column!r}")
-    if place is None and names[1:] and not set(names[1:]) - _HEADINGS:
-        raise ValueError(f"--column must name the texts, one of {', '.join(map(repr, head))}; none was given")
+    if place is None and names[1:] and not any(name.lstrip("-").isdigit() for name in names):
+        # Without a number in it, a first row of several columns is most likely one of names.
+        raise ValueError(
+            f"--column must name the texts, one of {', '.join(map(repr, head))}, got none; "
+            "or give the table a first row of names"
+        )
     if place is None and head:
         # No row of names: texts come first.
         yield head[0]
@@ -85,7 +88,9 @@ def _from_rows(rows: Iterator[list[str]], column: str | None) -> Iterator[str]:
 
 def _from_records(records: Iterable[Any], column: str | None) -> Iterator[str]:
     for record in records:
-        names = list(record) if isinstance(record, dict) else []
+        if not isinstance(record, dict):
+            raise ValueError(f"--data must hold one JSON object a line, got {type(record).__name__}")
+        names = list(record)
         name = column if column is not None else next((name for name in _COLUMNS if name in names), None)
         if name not in names:
             listed = ", ".join(map(repr, names)) or "none"

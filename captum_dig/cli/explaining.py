@@ -59,7 +59,7 @@ def explain(
     Outputs are checked and texts are read before the model is loaded.
     """
     outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
-    check_outputs(outputs, file)
+    check_outputs(outputs, {"--file": file})
     texts = read_texts(text or [], file)
     messages = make_console(stderr=True)
     watched = is_watched()

@@ -40,9 +40,9 @@ def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
     return [*texts, *lines]
 
 
-def check_outputs(outputs: dict[str, Path], file: Path | None) -> None:
-    """Find out whether every output can be written, without changing anything."""
-    taken = {} if file is None or file == DASH else {file.resolve(): "--file"}
+def check_outputs(outputs: Mapping[str, Path], inputs: Mapping[str, Path | None]) -> None:
+    """Find out whether every output can be written, without changing anything, and is none of the inputs."""
+    taken = {file.resolve(): name for name, file in inputs.items() if file is not None and file != DASH}
     for option, path in outputs.items():
         place = path if path == DASH else path.resolve()
         if place in taken:

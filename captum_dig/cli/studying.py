@@ -1,6 +1,7 @@
 """The commands that ask people: a page to rank explanations on, and what they answered."""
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -50,7 +51,7 @@ def make(
 ) -> None:
     """Explain texts by several methods, and write page and key."""
     outputs = {"--html": html, "--key": key}
-    check_outputs(outputs, Path(data))
+    check_outputs(outputs, {"--data": Path(data)})
     texts = read_dataset(data, split, column, n)
     names = [name.strip().replace("-", "_") for name in methods.split(",") if name.strip()]
     if len(names) < 2:
@@ -100,11 +101,20 @@ def score(
 ) -> None:
     """Score answers, and show the result."""
     outputs = {} if json_path is None else {"--json": json_path}
-    check_outputs(outputs, key)
+    check_outputs(outputs, {"--key": key, **{f"the answers {str(path)!r}": path for path in answers}})
     from captum_dig.study import StudyKey, score_study
 
     read = [_read("FILE", path) for path in answers]
-    scored = score_study(StudyKey.from_dict(_read("--key", key)), read)
+    try:
+        kept = StudyKey.from_dict(_read("--key", key))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--key must be a key that 'make' wrote, got {str(key)!r}: {error}") from error
+    try:
+        scored = score_study(kept, read)
+    except (TypeError, ValueError) as error:
+        # What is wrong stands in a file, not at a place in a list.
+        message = re.sub(r"answers\[(\d+)\]", lambda found: repr(str(answers[int(found[1])])), str(error))
+        raise ValueError(message) from error
     if json_path != Path("-"):
         make_console().print(str(scored), highlight=False, markup=False)
     if not write_all(outputs, {"--json": lambda: _as_json(to_json(scored))}):
@@ -116,7 +126,7 @@ def _read(option: str, path: Path) -> Mapping[str, Any]:
         found: Mapping[str, Any] = json.loads(path.read_bytes())
     except OSError as error:
         raise ValueError(f"{option} must be a file that can be read, got {str(path)!r}: {error.strerror}") from error
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{option} must hold JSON, got {str(path)!r}: {error}") from error
     if not isinstance(found, Mapping):
         raise ValueError(f"{option} must hold a JSON object, got {type(found).__name__} in {str(path)!r}")

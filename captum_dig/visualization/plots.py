@@ -119,8 +119,9 @@ def line_plot(
                 "marker": _MARKERS[i % len(_MARKERS)],
                 "linestyle": _LINES[i % len(_LINES)],
             }
-            axes.plot(x, y, label=name, markersize=4, **look)
-        if logarithmic:
+            shown = [value if value > 0 or not logarithmic else math.nan for value in y]
+            axes.plot(x, shown, label=name, markersize=4, **look)
+        if logarithmic and any(value > 0 for _, y in lines.values() for value in y):
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
             places = sorted({place for x, _ in lines.values() for place in x})
