@@ -17,6 +17,8 @@ T = TypeVar("T")
 # Strict JSON has no such numbers. These are the names that JavaScript gives them, and float() reads
 # them too.
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+# What to do about something that `to_dict` did not give, or that of another version did.
+TO_DICT = ("pass what to_dict gave", "write it with this version's to_dict")
 
 
 def string(name: str, value: Any) -> str:
@@ -98,3 +100,16 @@ def check_keys(name: str, data: Mapping[str, Any], kind: type) -> None:
         raise ValueError(f"{name} must hold every field, got none of {missing}; pass what to_dict gave")
     if unknown := [key for key in data if key not in expected]:
         raise ValueError(f"{name} must hold only the fields of a result, got {unknown}; remove them")
+
+
+def of_format(name: str, data: Any, kind: str, version: int, remedies: tuple[str, str]) -> dict[str, Any]:
+    """Require a mapping of one format and version, and give what is in it without these two.
+
+    The remedies are what to do about something that is no mapping, and about another format.
+    """
+    if not isinstance(data, Mapping):
+        raise TypeError(f"{name} must be a mapping, got {type(data).__name__}; {remedies[0]}")
+    found = (data.get("format"), data.get("format_version"))
+    if found != (kind, version):
+        raise ValueError(f"{name} must have the format {(kind, version)}, got {found}; {remedies[1]}")
+    return {key: value for key, value in data.items() if key not in ("format", "format_version")}

@@ -107,7 +107,7 @@ def compare(
     # A model without a padding token reads one row at a time.
     internal_batch_size = internal_batch_size if explainer.classifier.pads else 1
     resolved = _resolve(explainer, methods, seed)
-    bench = _Bench(explainer, resolved, _baseline_ids(explainer, baselines), seed, internal_batch_size)
+    bench = _Bench(explainer, resolved, _baseline_ids(explainer, baselines), internal_batch_size)
     settings = ComparisonSettings(
         model=explainer.classifier.name,
         fingerprint=f"{explainer.classifier.fingerprint}-{explainer.encoder.fingerprint}",
@@ -157,7 +157,6 @@ class _Bench:
     explainer: TextExplainer
     methods: tuple[AttributionMethod, ...]
     baseline_ids: dict[str, int]
-    seed: int
     internal_batch_size: int
     # A path from word to word is worth the same for a word in every text: (path, baseline, token) -> numbers.
     known: dict[tuple[PathGenerator, int, int], dict[str, float]] = field(default_factory=dict)
@@ -192,7 +191,7 @@ class _Bench:
             warnings.warn(f"{name} has no word to explain, and does not count", stacklevel=4)
         check_ids(encoding, len(self.explainer.vocabulary), name)
         # Each text draws its own numbers, whichever were finished before it.
-        budget = Budget(settings.n_steps, self.internal_batch_size, (1_000_003 * self.seed + number) % 2**63)
+        budget = Budget(settings.n_steps, self.internal_batch_size, (1_000_003 * settings.seed + number) % 2**63)
         curve_steps = settings.curve_steps if number < settings.n_curve_texts else ()
         with classifier.evaluating():
             trials = [trial for name in self.baseline_ids for trial in self._try(encoding, name, budget)]

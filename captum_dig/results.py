@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from captum_dig._fields import (
+    TO_DICT,
     check_keys,
     flag,
     from_json,
     integer,
+    of_format,
     real,
     span,
     string,
@@ -312,15 +314,8 @@ class TextAttribution:
             ValueError: The format is another one, a key is missing or unknown, or the values do not
                 fit together.
         """
-        if not isinstance(data, Mapping):
-            raise TypeError(f"data must be a mapping, got {type(data).__name__}; pass what to_dict gave")
-        version = (data.get("format"), data.get("format_version"))
-        if version != (FORMAT, FORMAT_VERSION):
-            raise ValueError(
-                f"data must have the format {(FORMAT, FORMAT_VERSION)}, got {version}; "
-                "write it with this version's to_dict"
-            )
-        values = {key: value for key, value in data.items() if key not in ("format", "format_version", "derived")}
+        values = of_format("data", data, FORMAT, FORMAT_VERSION, TO_DICT)
+        values.pop("derived", None)
         check_keys("data", values, cls)
         if not isinstance(values["settings"], Mapping):
             raise TypeError(f"settings must be a mapping, got {values['settings']!r}; pass what to_dict gave")

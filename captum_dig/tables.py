@@ -114,6 +114,12 @@ class WalkTable(ABC):
         ranked = proposed.gather(1, costs.sort(dim=1, stable=True).indices)
         return ranked.gather(1, (ranked < 0).sort(dim=1, stable=True).indices)
 
+    def _in_order(self, ids: Tensor, proposed: Tensor) -> Tensor:
+        """The same for many words, in blocks that stay in the processor's caches."""
+        step = max(1, BLOCK_ELEMENTS // max(1, proposed.shape[1] * self._vocabulary.dim))
+        blocks = zip(ids.split(step), proposed.split(step), strict=True)
+        return torch.cat([self._order(words, candidates) for words, candidates in blocks])
+
     @staticmethod
     def _step(options: Tensor, visited: Tensor) -> Tensor:
         """The first option of each walk that it has not visited, shape (N, 1)."""
@@ -177,13 +183,13 @@ class RankedTable(WalkTable):
     @functools.cached_property
     def key(self) -> str:
         """Everything that the table depends on, as JSON: the contents of the vocabulary, never a model's name."""
-        mask = "all" if self._candidates is None else _digest(self._candidates.numpy())
+        mask = "all" if self._candidates is None else digest(self._candidates.numpy())
         values = {
             "format": _FORMAT_VERSION,
             "vocabulary": self._vocabulary.fingerprint,
             "index": self._vocabulary.index_name,
             "strategy": self._strategy.identity,
-            "baseline": _digest(self._baseline.numpy()),
+            "baseline": digest(self._baseline.numpy()),
             "n_anchors": self._n_anchors,
             "n_neighbors": self._n_neighbors,
             "candidates": mask,
@@ -245,10 +251,7 @@ class RankedTable(WalkTable):
 
     def _best(self, ids: Tensor) -> Tensor:
         """Rank the candidates of some rows: shape (N, depth)."""
-        proposed = self._propose(ids)
-        step = max(1, BLOCK_ELEMENTS // max(1, proposed.shape[1] * self._vocabulary.dim))
-        blocks = zip(ids.split(step), proposed.split(step), strict=True)
-        best = torch.cat([self._order(words, candidates)[:, : self._depth] for words, candidates in blocks])
+        best = self._in_order(ids, self._propose(ids))[:, : self._depth]
         return torch.nn.functional.pad(best, (0, self._depth - best.shape[1]), value=-1)
 
     def _propose(self, ids: Tensor) -> Tensor:
@@ -371,5 +374,6 @@ class TableFolder:
         return path
 
 
-def _digest(values: npt.NDArray[np.generic]) -> str:
+def digest(values: npt.NDArray[np.generic]) -> str:
+    """What tells an array from others of its type and shape."""
     return hashlib.sha256(values.tobytes()).hexdigest()

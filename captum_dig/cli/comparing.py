@@ -16,7 +16,7 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, say, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import DASH, check_outputs, write_all
-from captum_dig.cli.options import CANDIDATES, COMPARED, PROTOCOLS, checked, file_option
+from captum_dig.cli.options import CANDIDATES, COMPARED, PROTOCOLS, checked, file_option, method_names
 
 if TYPE_CHECKING:
     from captum_dig.comparison import Comparison
@@ -64,7 +64,7 @@ def compare(
     outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
     check_outputs(outputs, {"--data": Path(data)})
     texts = read_dataset(data, split, column, n)
-    names = [name.strip().replace("-", "_") for name in methods.split(",") if name.strip()]
+    names = method_names(methods)
     messages = make_console(stderr=True)
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if is_watched() else nullcontext():

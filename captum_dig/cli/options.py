@@ -26,6 +26,11 @@ COMPARED = (
 )
 
 
+def method_names(methods: str) -> list[str]:
+    """Read names with commas between; dashes are as good as underscores."""
+    return [name.strip().replace("-", "_") for name in methods.split(",") if name.strip()]
+
+
 def checked(meaning: str, names: Collection[str] = ()) -> Any:
     """Make an option that is one of the names, or a number of at least 1 where there are none."""
     listed = ", ".join(names)

@@ -15,7 +15,7 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import check_outputs, write_all
-from captum_dig.cli.options import COMPARED, checked, file_option
+from captum_dig.cli.options import COMPARED, checked, file_option, method_names
 
 _STUDY_HELP = (
     "Ask people which explanations they find best, without telling them whose they are.\n\n"
@@ -53,7 +53,7 @@ def make(
     outputs = {"--html": html, "--key": key}
     check_outputs(outputs, {"--data": Path(data)})
     texts = read_dataset(data, split, column, n)
-    names = [name.strip().replace("-", "_") for name in methods.split(",") if name.strip()]
+    names = method_names(methods)
     if len(names) < 2:
         raise ValueError(f"--methods must name at least two methods, got {methods!r}")
     messages = make_console(stderr=True)

@@ -215,16 +215,16 @@ def _mean(values: np.ndarray) -> float:
 
 
 def _disagreements(comparison: Comparison, n: int) -> Iterable[str]:
-    for baseline in comparison.settings.baselines[:1]:
-        found = comparison.disagreements(n, baseline)
-        if found:
-            yield f"<h2>Where methods disagree most</h2><p>Baseline <bdi>{escape(baseline)}</bdi>.</p>"
-        for text, tau in found:
-            rows = [_words(text, method, baseline) for method in comparison.settings.methods if method != "random"]
-            yield (
-                f'<section class="cdig cdig-texts"><p>Explained: <bdi>{escape(text.label)}</bdi>; mean tau between '
-                f"methods {tau:.2f}</p><dl>{''.join(rows)}</dl></section>"
-            )
+    baseline = comparison.settings.baselines[0]
+    found = comparison.disagreements(n, baseline)
+    if found:
+        yield f"<h2>Where methods disagree most</h2><p>Baseline <bdi>{escape(baseline)}</bdi>.</p>"
+    for text, tau in found:
+        rows = [_words(text, method, baseline) for method in comparison.settings.methods if method != "random"]
+        yield (
+            f'<section class="cdig cdig-texts"><p>Explained: <bdi>{escape(text.label)}</bdi>; mean tau between '
+            f"methods {tau:.2f}</p><dl>{''.join(rows)}</dl></section>"
+        )
 
 
 def _words(text: ComparedText, method: str, baseline: str) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from rich.console import Console
 
-from captum_dig._fields import check_keys, from_json, to_json
+from captum_dig._fields import TO_DICT, check_keys, from_json, of_format, to_json
 from captum_dig.metrics import (
     Interval,
     PairedTest,
@@ -392,20 +392,10 @@ class Comparison:
             TypeError: If `data` is not a mapping.
             ValueError: If the format is another one, or a key is missing or unknown.
         """
-        if not isinstance(data, Mapping):
-            raise TypeError(f"data must be a mapping, got {type(data).__name__}; pass what to_dict gave")
-        version = (data.get("format"), data.get("format_version"))
-        if version != (FORMAT, FORMAT_VERSION):
-            raise ValueError(
-                f"data must have the format {(FORMAT, FORMAT_VERSION)}, got {version}; "
-                "write it with this version's to_dict"
-            )
-        if missing := {"settings", "texts"} - set(data):
-            raise ValueError(
-                f"data must hold settings and texts, got none of {sorted(missing)}; pass what to_dict gave"
-            )
-        texts = tuple(ComparedText.from_dict(text) for text in data["texts"])
-        return cls(ComparisonSettings.from_dict(data["settings"]), texts)
+        values = of_format("data", data, FORMAT, FORMAT_VERSION, TO_DICT)
+        check_keys("data", values, cls)
+        texts = tuple(ComparedText.from_dict(text) for text in values["texts"])
+        return cls(ComparisonSettings.from_dict(values["settings"]), texts)
 
     def __repr__(self) -> str:
         return f"Comparison(model={self.settings.model!r}, methods={self.settings.methods}, n_texts={len(self.texts)})"

@@ -10,7 +10,7 @@ from torch import Tensor
 from captum_dig.anchors import AnchorSearch
 from captum_dig.paths.words import WordPath
 from captum_dig.tables import WalkTable
-from captum_dig.vocabulary import BLOCK_ELEMENTS, Vocabulary
+from captum_dig.vocabulary import Vocabulary
 
 # Points of lines that are searched around at once: FAISS reads the whole vocabulary for every search.
 _SEARCH_POINTS = 1024
@@ -43,15 +43,9 @@ class LineTable(WalkTable):
         for around in self._allowed(proposed).unflatten(0, points.shape[:2]):
             moving = self._moving(visited[:, -1])
             options = torch.full_like(around, -1)
-            options[moving] = self._ranked(visited[moving, -1], around[moving])
+            options[moving] = self._in_order(visited[moving, -1], around[moving])
             visited = torch.cat([visited, self._step(options, visited)], dim=1)
         return visited
-
-    def _ranked(self, current: Tensor, proposed: Tensor) -> Tensor:
-        """The candidates of each walk by cost, in blocks that stay in the processor's caches."""
-        step = max(1, BLOCK_ELEMENTS // max(1, proposed.shape[1] * self._vocabulary.dim))
-        blocks = zip(current.split(step), proposed.split(step), strict=True)
-        return torch.cat([self._order(words, candidates) for words, candidates in blocks])
 
 
 class UniformPath(WordPath):

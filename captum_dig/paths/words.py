@@ -4,7 +4,6 @@ Takes a `Vocabulary` and a table of walks over it, gives knots: recognises words
 their way, and monotonizes these one after the other.
 """
 
-import hashlib
 import threading
 import warnings
 from abc import abstractmethod
@@ -18,7 +17,7 @@ from captum_dig.anchors import STRATEGIES, AnchorSearch
 from captum_dig.errors import at_least_one
 from captum_dig.monotone import monotonize
 from captum_dig.paths.base import PathGenerator
-from captum_dig.tables import RankedTable, TableFolder, WalkTable
+from captum_dig.tables import RankedTable, TableFolder, WalkTable, digest
 from captum_dig.vocabulary import Vocabulary
 
 # Tables kept, one per baseline vector; a ranked table of a 256,000-word vocabulary takes 65 MB.
@@ -82,7 +81,7 @@ class WordPath(PathGenerator):
 
     def __repr__(self) -> str:
         name = type(self).__name__
-        some = "" if self.candidates is None else f", candidates={_digest(self.candidates)}"
+        some = "" if self.candidates is None else f", candidates={digest(self.candidates.numpy())[:8]}"
         return f"{name}({self.strategy!r}, n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors}{some})"
 
     @abstractmethod
@@ -288,8 +287,3 @@ def _resolve_candidates(candidates: Tensor | None, n_rows: int) -> Tensor | None
     if not bool(candidates.any()):
         raise ValueError("candidates must allow at least one row, got a mask that is False everywhere")
     return candidates.detach().cpu().clone()
-
-
-def _digest(candidates: Tensor) -> str:
-    """What tells a mask from others, in a few letters."""
-    return hashlib.sha256(candidates.cpu().numpy().tobytes()).hexdigest()[:8]

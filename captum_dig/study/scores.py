@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from captum_dig._fields import check_keys, integer, string, tuple_of
+from captum_dig._fields import check_keys, integer, of_format, string, tuple_of
 from captum_dig.errors import at_least_one
-from captum_dig.study.sheets import ANSWERS_FORMAT, StudyKey, of_format
+from captum_dig.study.sheets import ANSWERS_FORMAT, FORMAT_VERSION, StudyKey
 from captum_dig.visualization import visible
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def score_study(
 
 
 def _read(key: StudyKey, name: str, answer: Any) -> _Answers:
-    values = of_format(name, answer, ANSWERS_FORMAT, "what the page of the study saved")
+    values = of_format(name, answer, ANSWERS_FORMAT, FORMAT_VERSION, ("pass what the page of the study saved",) * 2)
     check_keys(name, values, _Answers)
     if values["study"] != key.study:
         raise ValueError(

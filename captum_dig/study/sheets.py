@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from captum_dig._fields import check_keys, integer, string, to_json, tuple_of
+from captum_dig._fields import check_keys, integer, of_format, string, to_json, tuple_of
 from captum_dig.study.page import LETTERS, article, draw
 from captum_dig.visualization import Picture, Segment
 
@@ -103,7 +103,7 @@ class StudyKey:
             TypeError: `data` is no mapping, or a value has the wrong type.
             ValueError: The format is another one, or a key is missing or unknown.
         """
-        values = of_format("data", data, KEY_FORMAT, "the key that make_study gave")
+        values = of_format("data", data, KEY_FORMAT, FORMAT_VERSION, ("pass the key that make_study gave",) * 2)
         check_keys("data", values, cls)
         return cls(**values)
 
@@ -171,12 +171,3 @@ def make_study(items: Sequence[StudyItem], *, seed: int) -> Study:
     study = hashlib.sha256(articles.encode()).hexdigest()[:16]
     page = draw(articles, study, len(methods), ANSWERS_FORMAT, FORMAT_VERSION)
     return Study(page, StudyKey(study, seed, methods, orders))
-
-
-def of_format(name: str, data: Any, kind: str, remedy: str) -> dict[str, Any]:
-    """Require a mapping of one of these formats, and give what is in it without the format."""
-    if not isinstance(data, Mapping):
-        raise TypeError(f"{name} must be a mapping, got {type(data).__name__}; pass {remedy}")
-    if (version := (data.get("format"), data.get("format_version"))) != (kind, FORMAT_VERSION):
-        raise ValueError(f"{name} must have the format {(kind, FORMAT_VERSION)}, got {version}; pass {remedy}")
-    return {field: value for field, value in data.items() if field not in ("format", "format_version")}
