@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import math
 import multiprocessing
 import platform
 import resource
@@ -31,7 +32,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
         "machine": platform.machine(),
         "capability": torch.backends.cpu.get_cpu_capability(),
         "threads": str(torch.get_num_threads()),
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "device": torch.cuda.get_device_name() if device.startswith("cuda") else "cpu",
     }
 
 
@@ -58,7 +59,12 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def rounded(number: float) -> float | None:
+    """Keep five digits of a measurement; None where it is NaN or infinite, which JSON does not know."""
+    return float(f"{number:.5g}") if math.isfinite(number) else None
+
+
 def write(report: dict[str, Any], file: Path | None) -> None:
     """Keep a report as JSON, if there is a file for it."""
     if file:
-        file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")

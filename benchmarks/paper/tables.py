@@ -12,7 +12,6 @@ Finished texts are kept in a journal for each experiment (`--work`), so a run th
 
 import argparse
 import itertools
-import math
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks._measuring import environment, write
+from benchmarks._measuring import environment, rounded, write
 from benchmarks.paper._settings import PAPER, SEED, SMALL, M, Setting, table_methods, test_texts
 from captum_dig import TextExplainer
 from captum_dig.bench import compare
@@ -115,21 +114,17 @@ def averages(comparison: Comparison) -> dict[str, Any]:
                     "top_fraction": fraction,
                     "gradients": one.n_gradients,
                     "seconds": round(one.seconds, 4),
-                    "delta_percent": _rounded(one.delta_percent),
-                    "pooled_delta_percent": _rounded(one.pooled_delta_percent),
-                    "mean": {name: _rounded(i.mean) for name, i in one.intervals.items()},
-                    "low": {name: _rounded(i.low) for name, i in one.intervals.items()},
-                    "high": {name: _rounded(i.high) for name, i in one.intervals.items()},
+                    "delta_percent": rounded(one.delta_percent),
+                    "pooled_delta_percent": rounded(one.pooled_delta_percent),
+                    "mean": {name: rounded(i.mean) for name, i in one.intervals.items()},
+                    "low": {name: rounded(i.low) for name, i in one.intervals.items()},
+                    "high": {name: rounded(i.high) for name, i in one.intervals.items()},
                     "n": {name: i.n for name, i in one.intervals.items()},
-                    "p_value": {name: _rounded(test.p_value) for name, test in one.tests.items()},
-                    "difference": {name: _rounded(test.difference.mean) for name, test in one.tests.items()},
+                    "p_value": {name: rounded(test.p_value) for name, test in one.tests.items()},
+                    "difference": {name: rounded(test.difference.mean) for name, test in one.tests.items()},
                 }
             )
     return {"settings": comparison.settings.to_dict(), "n_texts": len(comparison.texts), "rows": rows}
-
-
-def _rounded(number: float) -> float | None:
-    return float(f"{number:.5g}") if math.isfinite(number) else None
 
 
 def run(setting: Setting, arguments: argparse.Namespace, work: Path, out: Path) -> None:

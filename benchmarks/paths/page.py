@@ -1,0 +1,314 @@
+"""What does the study of paths say? Writes the page from the committed results.
+
+    python -m benchmarks.paths.page        # docs/benchmarks/paths.md and its figures, from benchmarks/results/paths
+    python -m benchmarks.paths.page --tiny # writes nothing, for a check
+
+Every sentence that says who leads is counted from the results, so that it cannot outlive them.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.paper._settings import SMALL, Setting
+from benchmarks.paper.page import BETTER, DATASETS, SHORT, number, table
+from benchmarks.paths.study import BASELINES, BUDGETS, CHOSEN_AT, N_ANCHORS, N_ORDERS, RESULTS, WIDTH
+from captum_dig.visualization import line_plot
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "benchmarks" / "paths.md"
+TITLES: Final = {
+    "integrated_gradients": "IG, straight line",
+    "dig_greedy": "DIG greedy",
+    "dig_maxcount": "DIG maxcount",
+    "dig_uniform": "Uniform DIG",
+    "dig_random_neighbor": "DIG, random neighbours",
+    "dig_random_neighbor_x4": "DIG, random neighbours, mean of 4",
+    "staggered": "staggered",
+    "staggered_greedy": "staggered DIG greedy",
+    "shapley_order": "one word at a time (width 0)",
+    "integrated_gradients_two_baselines": "IG, pad and mask",
+    "staggered_two_baselines": "staggered, pad and mask",
+    "leave_one_out": "leave one out",
+    "random": "random scores",
+}
+PATHS: Final = tuple(TITLES)[1:9]
+DECIDING: Final = ("log_odds", "comprehensiveness")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the files say, by name of file.
+
+    Attributes:
+        files: The contents of each.
+    """
+
+    files: dict[str, Any]
+
+    @property
+    def settings(self) -> list[Setting]:
+        """The models of which there is a test at the budget of the choice."""
+        return [setting for setting in SMALL if f"{setting.name}-{CHOSEN_AT}" in self.files]
+
+    def n_texts(self, setting: Setting, budget: int) -> int:
+        """Give the number of texts of a test, 0 where there is none."""
+        count: int = self.files.get(f"{setting.name}-{budget}", {}).get("n_texts", 0)
+        return count
+
+    def find(self, setting: Setting, stage: object, method: str, baseline: str) -> Row | None:
+        """Look up a row."""
+        rows: list[Row] = self.files.get(f"{setting.name}-{stage}", {}).get("rows", [])
+        return next((row for row in rows if (row["method"], row["baseline"]) == (method, baseline)), None)
+
+
+def main() -> None:
+    """Write the page, or only make it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
+    parser.add_argument("--tiny", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    files = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(arguments.results.glob("*.json"))}
+    text, figures = page(Results(files))
+    if arguments.tiny:
+        print(f"{len(text.splitlines())} lines, {len(figures)} figures")
+        return
+    PAGE.write_text(text, encoding="utf-8")
+    for name, figure in figures.items():
+        # Alone in a file, a picture is not part of a page that has a colour.
+        (PAGE.parent / name).write_text(figure.replace("currentColor", "#808080") + "\n", encoding="utf-8")
+    print(f"written: {PAGE}")
+
+
+def page(results: Results) -> tuple[str, dict[str, str]]:
+    """Make the page and its figures, by file name."""
+    figures: dict[str, str] = {}
+    parts = [
+        _introduction(results),
+        _verdict(results),
+        _differences(results, "integrated_gradients"),
+        _differences(results, "leave_one_out"),
+        *_budgets(results, figures),
+        *(_setting(results, setting) for setting in results.settings),
+        _steadiness(results),
+        _choice(results),
+        _limits(results),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n", figures
+
+
+def name_of(setting: Setting) -> str:
+    """Name a model and its data."""
+    return f"{setting.architecture}, {DATASETS[setting.dataset]}"
+
+
+def verdict(row: Row | None, metric: str, reference: str, level: float = 0.01) -> int:
+    """Say whether a method is better than its reference (1), worse (-1), or neither is shown (0)."""
+    test = (row or {}).get(metric, {}).get(f"against {reference}")
+    if test is None or test["p_value"] >= level:
+        return 0
+    return 1 if test["mean"] * BETTER[metric] > 0 else -1
+
+
+def _introduction(results: Results) -> str:
+    counts = "; ".join(
+        f"{name_of(s)}: {results.n_texts(s, CHOSEN_AT)}"
+        + "".join(f", {n} at {b}" for b in BUDGETS if b != CHOSEN_AT and (n := results.n_texts(s, b)))
+        for s in results.settings
+    )
+    return f"""# Which path explains best?
+
+Integrated Gradients (IG) goes straight from the baseline to the text, all words at once. The paper's DIG goes from word to
+word. A {{class}}`staggered path <captum_dig.StaggeredPath>` moves each word in a time of its own, in random orders, of which a few
+share the gradients. At the same number of gradients, whose scores say best which words the model needs?
+
+- *Models*: the four small ones of [the paper, redone](paper.md). Number of test texts at {CHOSEN_AT} gradients, and at other
+  numbers: {counts}. The first texts of each split; of IMDB the shortest.
+- *Protocol*: the default one. The top 20 % of tokens are taken away (comprehensiveness), replaced by the pad token (log-odds),
+  or kept alone (sufficiency); special tokens stay. Every text is explained for the class that the model predicts.
+- *Paths*: staggered paths of width {WIDTH:g} and {N_ORDERS} orders, chosen on dev splits; {N_ANCHORS} anchors, 500 neighbours,
+  words as candidates, the defaults of `TextExplainer`. All paths with `method="gausslegendre"`.
+- *Tests*: paired over texts, sign-flip tests and 95 % bootstrap intervals of the difference.
+
+This page is generated: `python -m benchmarks.paths.page`."""
+
+
+def _verdict(results: Results) -> str:
+    lines, winners = [], []
+    for path in PATHS:
+        tally = {1: 0, -1: 0, 0: 0}
+        wins_all = never_worse = True
+        for setting in results.settings:
+            for baseline in BASELINES:
+                row = results.find(setting, CHOSEN_AT, path, baseline)
+                if row is None:
+                    continue
+                for metric in DECIDING:
+                    found = verdict(row, metric, "integrated_gradients")
+                    tally[found] += 1
+                    wins_all &= found == 1
+                    never_worse &= found >= 0
+        if sum(tally.values()):
+            lines.append([TITLES[path], str(tally[1]), str(tally[-1]), str(tally[0])])
+            if tally[1] and never_worse:
+                winners.append((TITLES[path], wins_all))
+    said = [
+        f"*{name}* is {'better everywhere' if everywhere else 'better somewhere and nowhere worse'}."
+        for name, everywhere in winners
+    ] or ["No path is better than IG somewhere and nowhere worse."]
+    count = len(results.settings) * len(BASELINES) * len(DECIDING)
+    heads = ["path", "better than IG", "worse", "neither shown"]
+    return f"""## The verdict
+
+Log-odds and comprehensiveness at {CHOSEN_AT} gradients, {len(results.settings)} models, {len(BASELINES)} baselines: {count} tests for each
+path, each at p < 0.01. {" ".join(said)}
+
+{table(heads, lines)}"""
+
+
+def _differences(results: Results, reference: str) -> str:
+    rows = []
+    for setting in results.settings:
+        for baseline in BASELINES:
+            for path in PATHS + (("integrated_gradients",) if reference != "integrated_gradients" else ()):
+                row = results.find(setting, CHOSEN_AT, path, baseline)
+                if row is not None:
+                    cells = [_difference(row, metric, reference) for metric in BETTER]
+                    rows.append([name_of(setting), baseline, TITLES[path], *cells])
+    heads = ["model, data", "baseline", "path", *SHORT.values()]
+    return f"""## Against {"IG" if reference == "integrated_gradients" else "leave-one-out"}
+
+Path minus {TITLES[reference]}, {CHOSEN_AT} gradients, with 95 % intervals. **Bold** where p < 0.01; ✓ where the path is better, ✗
+where it is worse.
+
+{table(heads, rows)}"""
+
+
+def _difference(row: Row, metric: str, reference: str) -> str:
+    test = row[metric].get(f"against {reference}")
+    if test is None:
+        return "–"
+    mark = {1: " ✓", -1: " ✗", 0: ""}[verdict(row, metric, reference)]
+    written = f"{test['mean']:+.3f}"
+    return f"{f'**{written}**' if mark else written}{mark} [{test['low']:+.2f}, {test['high']:+.2f}]"
+
+
+def _budgets(results: Results, figures: dict[str, str]) -> Iterator[str]:
+    budgets = [b for b in BUDGETS if any(results.n_texts(setting, b) for setting in results.settings)]
+    if len(budgets) < 2:
+        return
+    yield (
+        "## Number of gradients\n\nLog-odds minus those of leave-one-out, which takes no gradient, on the same texts; pad baseline. "
+        "Lower is better. How many texts each number was tried on, says the table below."
+    )
+    shown = ("integrated_gradients", "dig_greedy", "dig_uniform", "staggered", "staggered_greedy", "shapley_order")
+    for setting in results.settings:
+        lines = {}
+        for path in shown:
+            found = [(b, row) for b in budgets if (row := results.find(setting, b, path, "pad"))]
+            if found:
+                values = [row["log_odds"]["against leave_one_out"]["mean"] for _, row in found]
+                lines[TITLES[path]] = ([b for b, _ in found], values)
+        name, heading = (
+            f"paths-{setting.name}-budgets.svg",
+            f"log-odds against leave-one-out ↓: {name_of(setting)}, pad",
+        )
+        figures[name] = line_plot(lines, title=heading, x_label="gradients", y_label="difference")
+        yield f"![{heading}]({name})"
+    rows = []
+    for setting in results.settings:
+        for budget in budgets:
+            for baseline in BASELINES:
+                row = results.find(setting, budget, "staggered", baseline)
+                if row is not None:
+                    cells = [_difference(row, metric, "integrated_gradients") for metric in BETTER]
+                    rows.append([name_of(setting), str(budget), str(row["log_odds"]["n"]), baseline, *cells])
+    heads = ["model, data", "gradients", "texts", "baseline", *SHORT.values()]
+    yield f"Staggered minus IG at each number:\n\n{table(heads, rows)}"
+
+
+def _setting(results: Results, setting: Setting) -> str:
+    rows = []
+    for baseline in BASELINES:
+        for method in TITLES:
+            row = results.find(setting, CHOSEN_AT, method, baseline)
+            if row is not None:
+                cells = [f"{row[m]['mean']:.3f} [{row[m]['low']:.2f}, {row[m]['high']:.2f}]" for m in BETTER]
+                start = "both" if method.endswith("two_baselines") else baseline
+                cost = [number(row["delta_percent"], 1), str(row["n_gradients"]), number(row["seconds"], 2)]
+                rows.append([TITLES[method], start, *cells, *cost])
+    heads = ["method", "baseline", *SHORT.values(), "delta %", "gradients", "seconds"]
+    return f"""## {setting.architecture} on {DATASETS[setting.dataset]}
+
+{results.n_texts(setting, CHOSEN_AT)} texts, with 95 % intervals. Delta % and seconds are medians over texts.
+
+{table(heads, rows)}"""
+
+
+def _steadiness(results: Results) -> str:
+    rows = []
+    for setting in SMALL:
+        file = results.files.get(f"{setting.name}-steady")
+        for path, measured in (file or {"paths": {}})["paths"].items():
+            cells = [number(measured.get(key), 3) for key in ("tau", "sensitivity", "token_error")]
+            rows.append([name_of(setting), TITLES[path], *cells])
+    if not rows:
+        return ""
+    heads = ["model, data", "path", "τ of two seeds", "sensitivity", "token error"]
+    return f"""## How steady are the scores?
+
+Pad baseline, {CHOSEN_AT} gradients, medians over {next(f["n_texts"] for n, f in results.files.items() if n.endswith("-steady"))} texts.
+*τ of two seeds*: Kendall's rank correlation between the scores of two seeds; 1 where nothing is drawn. *Sensitivity*: how far scores
+move, relative to their length, under noise of 1 % in the embeddings. *Token error*: how far scores are from their own limit, many
+orders and many gradients.
+
+{table(heads, rows)}"""
+
+
+def choice(results: Results) -> list[tuple[str, float, float]]:
+    """Order the paths of the grid: the mean differences of log-odds and comprehensiveness from IG on the dev splits."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for setting in SMALL:
+        for row in results.files.get(f"{setting.name}-dev", {}).get("rows", []):
+            tests = [row[metric].get("against integrated_gradients") for metric in DECIDING]
+            if all(tests):
+                found.setdefault(row["method"], []).append((tests[0]["mean"], tests[1]["mean"]))
+    means = [
+        (name, *(sum(column) / len(column) for column in zip(*pairs, strict=True))) for name, pairs in found.items()
+    ]
+    return sorted(((name, first, second) for name, first, second in means), key=lambda one: one[1])
+
+
+def _choice(results: Results) -> str:
+    ordered = choice(results)
+    if not ordered:
+        return ""
+    rows = [[name, f"{first:+.3f}", f"{second:+.3f}"] for name, first, second in ordered]
+    dev = [s for s in SMALL if f"{s.name}-dev" in results.files]
+    counts = ", ".join(f"{name_of(s)}: {results.files[f'{s.name}-dev']['n_texts']}" for s in dev)
+    return f"""## How the paths were chosen
+
+On dev splits alone, {CHOSEN_AT} gradients, both baselines ({counts} texts). Differences from IG, averaged over models and baselines;
+the staggered path with the best log-odds was taken.
+
+{table(["path", SHORT["log_odds"], SHORT["comprehensiveness"]], rows)}"""
+
+
+def _limits(results: Results) -> str:
+    environment: dict[str, str] = next(iter(results.files.values()), {"environment": {}})["environment"]
+    names = [name for name in ("torch", "transformers", "captum") if name in environment]
+    return f"""## What this does not show
+
+- The models are small, and three of four read films' reviews in one sentence. [Compare on your model](../how-to/compare.md).
+- Log-odds, comprehensiveness and sufficiency ask what the model does with words missing, which is not a text it was trained on.
+- With {CHOSEN_AT} gradients for {N_ORDERS} orders, a staggered path has {CHOSEN_AT // N_ORDERS} for each, and its delta is larger than that of a
+  single path: look at the delta % above.
+
+Measured with {", ".join(f"{name} {environment[name]}" for name in names)}."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,312 @@
+"""Which path explains best at the same number of gradients: the straight line, words, or staggered paths?
+
+Every path × two baselines × four budgets on the models of `benchmarks/paper`, default protocol, paired against
+Integrated Gradients and against leave-one-out. What paths are made of is chosen on dev splits, at one budget:
+
+    python -m benchmarks.paths.study choose --models FOLDER --data-dir FOLDER
+    python -m benchmarks.paths.study test --models FOLDER --data-dir FOLDER [--budgets 48] [--n 300]
+    python -m benchmarks.paths.study steady --models FOLDER --data-dir FOLDER
+    python -m benchmarks.paths.study --tiny
+
+The last stage says how far two seeds of a random path agree (Kendall's tau), how far scores move under small noise, and
+how far they are from their own limit. `python -m benchmarks.paths.page` makes the page. Finished texts are kept in
+`--work`, so a run that was cut off goes on.
+"""
+
+import argparse
+import itertools
+import statistics
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks._measuring import environment, rounded, write
+from benchmarks.paper._settings import SMALL, Setting, read
+from captum_dig import TextExplainer
+from captum_dig.bench import compare
+from captum_dig.comparison import Comparison
+from captum_dig.methods import METHODS, AttributionMethod, Budget, PathMethod, Task
+from captum_dig.metrics import (
+    Interval,
+    TokenBatch,
+    bootstrap_interval,
+    kendall_tau,
+    paired_test,
+    sensitivity,
+    token_error,
+)
+from captum_dig.paths import EnsemblePath, MonotonicPath, PathGenerator, StaggeredPath
+from captum_dig.runs import prepare
+
+RESULTS: Final = Path(__file__).parents[1] / "results" / "paths"
+BASELINES: Final = ("pad", "mask")
+BUDGETS: Final = (16, 32, 48, 96)
+CHOSEN_AT: Final = 48
+METRICS: Final = ("log_odds", "comprehensiveness", "sufficiency")
+# Of the grid on the dev splits, see results/paths/*-dev.json.
+WIDTH, N_ORDERS, N_ANCHORS = 0.5, 4, 30
+
+
+@dataclass(frozen=True)
+class TwoBaselines(AttributionMethod):
+    """The mean of a method's scores from two baselines, whatever the task's own, which share the gradients.
+
+    Attributes:
+        name: What tables call it.
+        method: The method.
+        rows: The embedding that every word becomes in each of the two, shape (2, D).
+    """
+
+    name: str
+    method: PathMethod
+    rows: Tensor
+
+    def __repr__(self) -> str:
+        return f"TwoBaselines({self.method!r})"
+
+    def scores(self, task: Task, budget: Budget) -> Tensor:
+        """Average over the two."""
+        fixed = task.fixed[..., None]
+        both = [replace(task, baselines=torch.where(fixed, task.inputs, row.to(task.inputs))) for row in self.rows]
+        halves = (budget.n_steps - budget.n_steps // 2, budget.n_steps // 2)
+        first, second = (
+            self.method.scores(one, replace(budget, n_steps=n)) for one, n in zip(both, halves, strict=True)
+        )
+        return (first + second) / 2
+
+
+def methods(explainer: TextExplainer) -> list[AttributionMethod]:
+    """Make every path, and what paths are compared with."""
+    line, greedy = explainer.path("straight_line"), explainer.path("greedy")
+    some = [explainer.path("random_neighbor", seed=seed) for seed in range(4)]
+    return [
+        PathMethod("integrated_gradients", line),
+        METHODS["leave_one_out"],
+        METHODS["random"],
+        PathMethod("dig_greedy", greedy),
+        PathMethod("dig_maxcount", explainer.path("maxcount")),
+        PathMethod("dig_uniform", explainer.path("uniform")),
+        PathMethod("dig_random_neighbor_x4", EnsemblePath(some)),
+        PathMethod("staggered", StaggeredPath(line, WIDTH, N_ORDERS)),
+        PathMethod("staggered_greedy", StaggeredPath(greedy, WIDTH, N_ORDERS)),
+        PathMethod("shapley_order", StaggeredPath(line, 0.0, N_ORDERS)),
+    ]
+
+
+def pairs(explainer: TextExplainer, made: Sequence[AttributionMethod]) -> list[AttributionMethod]:
+    """Make the means over two baselines of some of the methods."""
+    ids = [explainer.encoder.token_id("baseline", name, len(explainer.vocabulary)) for name in BASELINES]
+    return [
+        TwoBaselines(f"{method.name}_two_baselines", method, explainer.vocabulary.rows[ids])
+        for method in made
+        if isinstance(method, PathMethod) and method.name in ("integrated_gradients", "staggered")
+    ]
+
+
+def grid(explainer: TextExplainer) -> list[AttributionMethod]:
+    """Make the paths among which the dev splits choose."""
+    line, greedy, vocabulary = explainer.path("straight_line"), explainer.path("greedy"), explainer.vocabulary
+    words = greedy.candidates if isinstance(greedy, MonotonicPath) else None
+    found = [PathMethod("integrated_gradients", line)]
+    for width, n_orders in itertools.product((0.0, 0.25, 0.5, 0.75), (2, 4, 8)):
+        found.append(PathMethod(f"staggered w={width} r={n_orders}", StaggeredPath(line, width, n_orders)))
+    found += [PathMethod(f"staggered_greedy w={w} r=4", StaggeredPath(greedy, w, 4)) for w in (0.25, 0.5, 0.75)]
+    found += [
+        PathMethod(f"dig_greedy m={m}", MonotonicPath(vocabulary, "greedy", n_anchors=m, candidates=words))
+        for m in (10, 30, 100)
+    ]
+    found.append(PathMethod("dig_greedy m=30 all candidates", MonotonicPath(vocabulary, "greedy")))
+    return list(found)
+
+
+def averages(
+    comparison: Comparison, references: Sequence[str], whole: Comparison | None = None
+) -> list[dict[str, Any]]:
+    """Average each method, and test it against its references, which stand in the `whole` comparison."""
+    whole = whole or comparison
+    rows = []
+    for baseline, method in itertools.product(comparison.settings.baselines, comparison.settings.methods):
+        row: dict[str, Any] = {"method": method, "baseline": baseline}
+        for metric in METRICS:
+            values = comparison.values(metric, method, baseline)
+            interval = bootstrap_interval(values)
+            row[metric] = _ends(interval) | {"n": interval.n}
+            for reference in references:
+                if reference != method:
+                    test = paired_test(values, whole.values(metric, reference, baseline))
+                    against = _ends(test.difference) | {"p_value": rounded(test.p_value)}
+                    row[metric][f"against {reference}"] = against
+        measurements = [text.find(method, baseline) for text in comparison.texts]
+        percents = comparison.values("delta_percent", method, baseline)
+        row["n_gradients"] = measurements[0].n_gradients
+        row["seconds"] = rounded(statistics.median(m.seconds for m in measurements))
+        row["delta_percent"] = None if np.isnan(percents).all() else rounded(float(np.nanmedian(percents)))
+        rows.append(row)
+    return rows
+
+
+def _ends(interval: Interval) -> dict[str, float | None]:
+    return {"mean": rounded(interval.mean), "low": rounded(interval.low), "high": rounded(interval.high)}
+
+
+def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> dict[str, dict[str, float | None]]:
+    """Measure agreement between two seeds, sensitivity to noise, and token error, from a pad baseline; medians."""
+    line, greedy = explainer.path("straight_line"), explainer.path("greedy")
+    makers: dict[str, Callable[[int], PathGenerator]] = {
+        "integrated_gradients": lambda _: line,
+        "dig_greedy": lambda _: greedy,
+        "dig_random_neighbor": lambda seed: explainer.path("random_neighbor", seed=seed),
+        "dig_random_neighbor_x4": lambda seed: EnsemblePath(
+            [explainer.path("random_neighbor", seed=4 * seed + k) for k in range(4)]
+        ),
+        "staggered": lambda seed: StaggeredPath(line, WIDTH, N_ORDERS, seed),
+        "shapley_order": lambda seed: StaggeredPath(line, 0.0, N_ORDERS, seed),
+    }
+    # What the mean over orders tends to.
+    limits: dict[str, tuple[PathGenerator, int]] = {
+        "integrated_gradients": (line, 300),
+        "dig_greedy": (greedy, 300),
+        "staggered": (StaggeredPath(line, WIDTH, 64, seed=99), 64 * 24),
+        "shapley_order": (StaggeredPath(line, 0.0, 64, seed=99), 64 * 24),
+    }
+    found: dict[str, dict[str, list[float]]] = {
+        name: {"tau": [], "sensitivity": [], "token_error": []} for name in makers
+    }
+    classifier, encoder = explainer.classifier, explainer.encoder
+    pad = encoder.token_id("baseline", "pad", len(explainer.vocabulary))
+    for text in texts:
+        with classifier.evaluating():
+            task, _, _ = prepare(classifier, encoder, pad, encoder.encode(text), [None])
+            ones = torch.ones_like(task.fixed, dtype=torch.int64)
+            batch = TokenBatch(ones, ones, task.fixed, pad_id=0)
+            for name, make in makers.items():
+                first, second = (PathMethod(name, make(seed), n_gradients=budget)(task, Budget()) for seed in (0, 1))
+                found[name]["tau"].append(float(kendall_tau(first, second, batch)))
+                if name in limits:
+                    path, n_steps = limits[name]
+                    limit = PathMethod(name, path, n_gradients=n_steps)(task, Budget())
+                    found[name]["token_error"].append(float(token_error(first, limit)))
+
+                moved = sensitivity(_explain(make(0), task, budget), task.inputs, task.fixed, radius=0.01)
+                found[name]["sensitivity"].append(float(moved))
+    return {
+        name: {measure: rounded(statistics.median(values)) for measure, values in measures.items() if values}
+        for name, measures in found.items()
+    }
+
+
+def _explain(path: PathGenerator, task: Task, budget: int) -> Callable[[Tensor], Tensor]:
+    """A path's scores as a function of the embeddings, shape (B, T, 1)."""
+    method = PathMethod("path", path, n_gradients=budget)
+    return lambda embeddings: method(replace(task, inputs=embeddings), Budget())[..., None]
+
+
+def load(setting: Setting, arguments: argparse.Namespace) -> TextExplainer:
+    """Load a model with the chosen settings."""
+    explainer = TextExplainer.from_pretrained(arguments.models / setting.model, name=setting.name, n_anchors=N_ANCHORS)
+    if arguments.device:
+        explainer.classifier.model.to(arguments.device)
+    return explainer
+
+
+def chosen_texts(setting: Setting, stage: str, arguments: argparse.Namespace) -> list[str]:
+    """Read the texts of a stage."""
+    if stage == "choose":
+        # IMDB has no dev split, train texts choose.
+        split, n = "train" if setting.dataset == "imdb" else "dev", arguments.n or setting.n_texts // 5
+    else:
+        split, n = "test", (arguments.n or setting.n_texts) if stage == "test" else arguments.n or 20
+    texts = [text for text, _ in read(setting.dataset, split, arguments.data_dir)]
+    # The shortest, because long ones cost most.
+    return (sorted(texts, key=len) if setting.dataset == "imdb" else texts)[:n]
+
+
+def choose(explainer: TextExplainer, texts: Sequence[str], work: Path, **options: Any) -> dict[str, Any]:
+    """Compare the paths of the grid."""
+    made, journal = grid(explainer), work / f"{explainer.classifier.name}-dev.jsonl"
+    comparison = compare(explainer, texts, made, BASELINES, n_steps=CHOSEN_AT, journal=journal, **options)
+    return described(comparison, averages(comparison, ["integrated_gradients"]))
+
+
+def decide(explainer: TextExplainer, texts: Sequence[str], budget: int, work: Path, **options: Any) -> dict[str, Any]:
+    """Compare every path at one budget."""
+    made, name, references = methods(explainer), explainer.classifier.name, ["integrated_gradients", "leave_one_out"]
+    options |= {"n_steps": budget}
+    whole = compare(explainer, texts, made, BASELINES, journal=work / f"{name}-{budget}.jsonl", **options)
+    # They start from two baselines, whichever is asked for.
+    both = pairs(explainer, made)
+    means = compare(explainer, texts, both, BASELINES[:1], journal=work / f"{name}-{budget}-pairs.jsonl", **options)
+    return described(whole, averages(whole, references) + averages(means, references, whole))
+
+
+def described(comparison: Comparison, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Say what rows are of."""
+    return {"n_texts": len(comparison.texts), "settings": comparison.settings.to_dict(), "rows": rows}
+
+
+def main() -> None:
+    """Run a stage on every model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", nargs="?", choices=("choose", "test", "steady"), default="test")
+    parser.add_argument("--models", type=Path, help="folder with one folder for each model")
+    parser.add_argument("--data-dir", type=Path, help="folder with one folder for each data set; default: the hub")
+    parser.add_argument("--only", default="", help="models whose name begins so")
+    parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS, help="numbers of gradients to test at")
+    parser.add_argument("--n", type=int, help="texts; 300 to test on, 60 to choose on, of IMDB a third; 20 for steady")
+    parser.add_argument("--internal-batch-size", type=int, default=64, help="rows that the model sees at once")
+    parser.add_argument("--device", help="where the model is to be")
+    parser.add_argument("--work", type=Path, default=Path(".paper-work") / "paths", help="folder for journals")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for results")
+    parser.add_argument("--tiny", action="store_true", help="two texts of the embedded model, for a check")
+    arguments = parser.parse_args()
+    warnings.filterwarnings("ignore", "text .* has .* tokens")
+    if arguments.tiny:
+        with tempfile.TemporaryDirectory() as folder:
+            tiny(Path(folder))
+        return
+    if arguments.models is None:
+        parser.error("--models must name a folder")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    machine = {"environment": environment(arguments.device or "cpu")}
+    options = {
+        "top_fractions": (0.2,),
+        "n_curve_texts": 0,
+        "internal_batch_size": arguments.internal_batch_size,
+        "progress": lambda done: print(f"\r{done}", end="", flush=True) if done % 10 == 0 else None,
+    }
+    for setting in SMALL:
+        if not setting.name.startswith(arguments.only):
+            continue
+        explainer, texts = load(setting, arguments), chosen_texts(setting, arguments.stage, arguments)
+        if arguments.stage == "choose":
+            write(
+                choose(explainer, texts, arguments.work, **options) | machine,
+                arguments.out / f"{setting.name}-dev.json",
+            )
+        elif arguments.stage == "test":
+            for budget in arguments.budgets:
+                report = decide(explainer, texts, budget, arguments.work, **options) | machine
+                write(report, arguments.out / f"{setting.name}-{budget}.json")
+        else:
+            report = {"n_texts": len(texts), "n_steps": CHOSEN_AT, "paths": steadiness(explainer, texts, CHOSEN_AT)}
+            write(report | machine, arguments.out / f"{setting.name}-steady.json")
+        print(f"\r{setting.name}: {arguments.stage} written", flush=True)
+
+
+def tiny(folder: Path) -> None:
+    """Run every stage on two texts."""
+    explainer, texts = TextExplainer.demo(n_anchors=3), ["A fine film.", "Dull and far too long."]
+    print(len(choose(explainer, texts, folder, n_curve_texts=0)["rows"]), "rows to choose from")
+    print(len(decide(explainer, texts, 8, folder, n_curve_texts=0)["rows"]), "rows that decide")
+    print(steadiness(explainer, texts[:1], 8))
+
+
+if __name__ == "__main__":
+    main()
