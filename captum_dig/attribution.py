@@ -270,6 +270,16 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         path = _default_path(layer) if path is None else path
         self.ig: Any = DiscretizedIntegratedGradients(forward_func, path, multiply_by_inputs, spacing=spacing)
 
+    @property
+    def path(self) -> PathGenerator:
+        """The path."""
+        return cast("PathGenerator", self.ig.path)
+
+    @property
+    def spacing(self) -> Spacing:
+        """How the cell rules lay the pieces of the path on [0, 1]."""
+        return cast("Spacing", self.ig.spacing)
+
     @logged
     def attribute(
         self,

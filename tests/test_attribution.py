@@ -249,11 +249,11 @@ def test_three_ways_to_the_same_numbers(path):
 def test_the_default_path_of_a_layer_is_made_once_from_its_rows():
     model = Sentences()
     dig = LayerDiscretizedIntegratedGradients(model, model.table)
-    assert isinstance(dig.ig.path, MonotonicPath)
-    assert dig.ig.path.vocabulary.fingerprint == Vocabulary(ROWS).fingerprint
-    path = dig.ig.path
+    assert isinstance(dig.path, MonotonicPath)
+    assert dig.path.vocabulary.fingerprint == Vocabulary(ROWS).fingerprint
+    path = dig.path
     dig.attribute(torch.tensor([[1, 2]]), target=0, additional_forward_args=torch.ones(1, 2))
-    assert dig.ig.path is path
+    assert dig.path is path
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors = 500 is more than", "ignore:Multiple layers provided")
