@@ -51,7 +51,9 @@ def _from_file(path: Path, column: str | None) -> Iterator[str]:
             if path.suffix in (".csv", ".tsv"):
                 # A tab-separated line quotes nothing: its texts hold quotes of their own.
                 tabs = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-                yield from _from_rows(csv.reader(file) if path.suffix == ".csv" else tabs, column)
+                # Strict, because a quote that is left open makes one text of all that follow.
+                commas = csv.reader(file, strict=True)
+                yield from _from_rows(commas if path.suffix == ".csv" else tabs, column)
             elif path.suffix in (".jsonl", ".ndjson"):
                 records = (json.loads(line) for line in file if line.strip())
                 yield from _from_records(records, column)
