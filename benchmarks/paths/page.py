@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from benchmarks.paper._settings import SMALL, Setting
 from benchmarks.paper.page import BETTER, DATASETS, SHORT, number, table
-from benchmarks.paths.study import BASELINES, BUDGETS, CHOSEN_AT, N_ANCHORS, N_ORDERS, RESULTS, WIDTH
+from benchmarks.paths.study import BASELINES, BUDGETS, CHOSEN_AT, MORE_ORDERS, N_ANCHORS, N_ORDERS, RESULTS, WIDTH
 from captum_dig.visualization import line_plot
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "benchmarks" / "paths.md"
@@ -27,6 +27,7 @@ TITLES: Final = {
     "dig_random_neighbor": "DIG, random neighbours",
     "dig_random_neighbor_x4": "DIG, random neighbours, mean of 4",
     "staggered": "staggered",
+    f"staggered_{MORE_ORDERS}": f"staggered, {MORE_ORDERS} orders",
     "staggered_greedy": "staggered DIG greedy",
     "shapley_order": "one word at a time (width 0)",
     "integrated_gradients_two_baselines": "IG, pad and mask",
@@ -34,7 +35,7 @@ TITLES: Final = {
     "leave_one_out": "leave one out",
     "random": "random scores",
 }
-PATHS: Final = tuple(TITLES)[1:9]
+PATHS: Final = tuple(TITLES)[1:10]
 DECIDING: Final = ("log_odds", "comprehensiveness")
 Row = dict[str, Any]
 
@@ -204,7 +205,7 @@ def _budgets(results: Results, figures: dict[str, str]) -> Iterator[str]:
         "## Number of gradients\n\nLog-odds minus those of leave-one-out, which takes no gradient, on the same texts; pad baseline. "
         "Lower is better. How many texts each number was tried on, says the table below."
     )
-    shown = ("integrated_gradients", "dig_greedy", "dig_uniform", "staggered", "staggered_greedy", "shapley_order")
+    shown = ("integrated_gradients", "dig_greedy", "dig_uniform", "staggered", "staggered_8", "shapley_order")
     for setting in results.settings:
         lines = {}
         for path in shown:
