@@ -87,6 +87,13 @@ def test_the_same_command_shows_at_once_what_it_has_found(compare, tmp_path, mon
     assert compare("--n", 2).exit_code == 0
 
 
+def test_a_narrow_terminal_cuts_no_number(compare, monkeypatch):
+    wide = compare("--n", 1).stdout
+    monkeypatch.setenv("COLUMNS", "40")
+    assert compare("--n", 1).stdout == wide
+    assert "…" not in wide
+
+
 def test_json_alone_goes_to_standard_output(compare):
     result = compare("--json", "-")
     assert Comparison.from_dict(json.loads(result.stdout)).settings.n_steps == 4

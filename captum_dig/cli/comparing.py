@@ -21,6 +21,9 @@ from captum_dig.cli.options import CANDIDATES, COMPARED, PROTOCOLS, checked, fil
 if TYPE_CHECKING:
     from captum_dig.comparison import Comparison
 
+# What the table needs.
+_WIDTH = 80
+
 _HELP = (
     "Compare attribution methods: which explains your model best?\n\n"
     "Explains the same texts by every method with the same number of gradients, takes away the words with the highest "
@@ -139,4 +142,5 @@ def _print(comparison: "Comparison") -> None:
 
     screen = make_console()
     for part in terminal_tables(comparison):
-        screen.print(part)
+        # On a narrower terminal lines are folded by it, rather than numbers cut by Rich.
+        screen.print(part, width=max(screen.width, _WIDTH), crop=False)
