@@ -141,6 +141,7 @@ def _print(comparison: "Comparison") -> None:
     from captum_dig.comparison import terminal_tables
 
     screen = make_console()
+    # A narrower terminal folds the lines; Rich would cut numbers.
+    screen.width = max(screen.width, _WIDTH)
     for part in terminal_tables(comparison):
-        # On a narrower terminal lines are folded by it, rather than numbers cut by Rich.
-        screen.print(part, width=max(screen.width, _WIDTH), crop=False)
+        screen.print(part)
