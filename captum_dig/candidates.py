@@ -12,6 +12,7 @@ is a word, ``"##inging"`` or ``"inging"`` is a piece of one, ``"! !"`` is not ma
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections import Counter
@@ -20,12 +21,14 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from captum_dig.paths.words import check_candidates
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["candidate_mask", "readable_rows", "word_candidates"]
+__all__ = ["candidate_rows", "readable_rows", "word_candidates"]
 
 # A script is native if at least this share of all words is written in it. Lone characters give no
 # evidence: most vocabularies list an alphabet they never write in. Measured shares of words of two
@@ -158,10 +161,10 @@ def _require_decoder(tokenizer: PreTrainedTokenizerBase) -> None:
         )
 
 
-def candidate_mask(
+def candidate_rows(
     candidates: Literal["words", "all"] | torch.Tensor, tokenizer: PreTrainedTokenizerBase, n_rows: int
-) -> torch.Tensor | None:
-    """Turn a choice of candidates into a mask.
+) -> Callable[[], torch.Tensor | None]:
+    """Turn a choice of candidates into a mask, which is made when it is first asked for.
 
     Args:
         candidates: ``"words"``, ``"all"``, or a mask.
@@ -169,16 +172,18 @@ def candidate_mask(
         n_rows: The number of rows.
 
     Returns:
-        The rows that may be anchors, shape (V,); None for all.
+        A function that gives the rows that may be anchors, shape (V,); None for all. It raises what `word_candidates`
+        does.
 
     Raises:
         ValueError: If the choice is none of these.
     """
     if isinstance(candidates, torch.Tensor):
-        return candidates
+        mask = check_candidates(candidates, n_rows)
+        return lambda: mask
     if candidates not in ("words", "all"):
         raise ValueError(f"candidates must be 'words', 'all' or a boolean mask, got {candidates!r}")
-    return word_candidates(tokenizer, n_rows) if candidates == "words" else None
+    return functools.cache(lambda: word_candidates(tokenizer, n_rows) if candidates == "words" else None)
 
 
 def _special_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:

@@ -5,11 +5,13 @@ Takes a `Vocabulary` and the numbers that anchor searches need, gives the path t
 """
 
 import threading
+from collections.abc import Callable
 from typing import TypeAlias
 
 from torch import Tensor
 
 from captum_dig.anchors import STRATEGIES, AnchorSearch
+from captum_dig.errors import at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator, StaggeredPath, StraightLine, UniformPath
 from captum_dig.tables import TableFolder
 from captum_dig.vocabulary import Vocabulary
@@ -27,9 +29,13 @@ class PathShelf:
         vocabulary: The rows.
         n_anchors: The paper's m.
         n_neighbors: The paper's K.
-        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
+        candidates: Gives the rows that may be anchors, a boolean mask of shape (V,), or None for all. It is called when
+            a path is first asked for that looks for anchors.
         seed: For the random strategies; None for 0 where words are staggered.
         folder: Where ranked tables are kept for other processes; None for nowhere.
+
+    Raises:
+        ValueError: If a number is below 1.
 
     Example:
         >>> import torch
@@ -43,12 +49,13 @@ class PathShelf:
         vocabulary: Vocabulary,
         n_anchors: int,
         n_neighbors: int,
-        candidates: Tensor | None = None,
+        candidates: Callable[[], Tensor | None] = lambda: None,
         seed: int | None = None,
         folder: TableFolder | None = None,
     ) -> None:
         self._vocabulary = vocabulary
-        self._n_anchors, self._n_neighbors = n_anchors, n_neighbors
+        self._n_anchors = at_least_one("n_anchors", n_anchors)
+        self._n_neighbors = at_least_one("n_neighbors", n_neighbors)
         self._candidates = candidates
         self._seed = seed
         self._folder = folder
@@ -85,16 +92,17 @@ class PathShelf:
             return StraightLine()
         if strategy == "staggered":
             return StaggeredPath(StraightLine(), seed=0 if seed is None else seed)
+        candidates = self._candidates()
         if strategy == "uniform":
             return UniformPath(
-                self._vocabulary, n_anchors=self._n_anchors, n_neighbors=self._n_neighbors, candidates=self._candidates
+                self._vocabulary, n_anchors=self._n_anchors, n_neighbors=self._n_neighbors, candidates=candidates
             )
         return MonotonicPath(
             self._vocabulary,
             strategy,
             self._n_anchors,
             self._n_neighbors,
-            candidates=self._candidates,
+            candidates=candidates,
             seed=seed,
             folder=self._folder,
         )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from captum_dig import __version__
-from captum_dig.candidates import candidate_mask
+from captum_dig.candidates import candidate_rows
 from captum_dig.classifier import Classifier, load_pretrained
 from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
 from captum_dig.errors import ModelError, at_least_one
@@ -98,10 +98,10 @@ class TextExplainer:
         self.classifier = Classifier(model, name)
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
         self.vocabulary = Vocabulary.from_layer(self.classifier.layer)
-        mask = candidate_mask(candidates, tokenizer, len(self.vocabulary))
+        rows = candidate_rows(candidates, tokenizer, len(self.vocabulary))
         self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
-        self._paths = PathShelf(self.vocabulary, n_anchors, n_neighbors, mask, seed, folder)
+        self._paths = PathShelf(self.vocabulary, n_anchors, n_neighbors, rows, seed, folder)
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
         # Made now, so that wrong arguments are found now.

@@ -68,7 +68,7 @@ class WordPath(PathGenerator):
         self.strategy = _resolve_strategy(strategy, seed)
         self.n_anchors = at_least_one("n_anchors", n_anchors)
         self.n_neighbors = at_least_one("n_neighbors", n_neighbors)
-        self.candidates = _resolve_candidates(candidates, len(vocabulary))
+        self.candidates = None if candidates is None else check_candidates(candidates, len(vocabulary))
         available = len(vocabulary) - 1 if self.candidates is None else int(self.candidates.sum())
         if self.n_neighbors > available:
             warnings.warn(
@@ -274,9 +274,19 @@ def _resolve_strategy(strategy: str | AnchorSearch, seed: int | None) -> AnchorS
     return STRATEGIES[strategy](seed)
 
 
-def _resolve_candidates(candidates: Tensor | None, n_rows: int) -> Tensor | None:
-    if candidates is None:
-        return None
+def check_candidates(candidates: Tensor, n_rows: int) -> Tensor:
+    """Return a copy of a mask of candidates, on the CPU.
+
+    Args:
+        candidates: The mask.
+        n_rows: V, the number of rows of the vocabulary.
+
+    Returns:
+        Shape (V,), boolean.
+
+    Raises:
+        ValueError: If it is no boolean mask of that shape, or allows no row.
+    """
     if not isinstance(candidates, Tensor) or candidates.dtype != torch.bool or candidates.shape != (n_rows,):
         got = (
             f"{candidates.dtype} {tuple(candidates.shape)}"
