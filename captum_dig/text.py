@@ -1,7 +1,7 @@
 """TextExplainer: from a sentence and a Hugging Face classifier to the words that drove the decision.
 
 Takes texts, gives a frozen `TextAttribution` for each. It puts the stages of the flow together: the model's rows become
-a `Vocabulary`, that a `MonotonicPath`, that the path of `DiscretizedIntegratedGradients`.
+a `Vocabulary`, the name of a path a path over it, and that the path of `DiscretizedIntegratedGradients`.
 """
 
 import functools
@@ -38,7 +38,7 @@ _FIRST_STEPS = 50
 
 
 class TextExplainer:
-    """Explain a text classifier's decisions with Discretized Integrated Gradients.
+    """Explain a text classifier's decisions with integrated gradients along a path of your choice.
 
     Special tokens keep their place in the baseline and score exactly 0. Token ids, masks and positions stay those of
     the text along the whole path; only the word embeddings move.
@@ -46,9 +46,10 @@ class TextExplainer:
     Args:
         model: A Hugging Face sequence classifier.
         tokenizer: Its tokenizer, a fast one.
-        strategy: The anchor search: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an
-            `AnchorSearch`; ``"uniform"`` for a greedy `UniformPath`; ``"straight_line"`` for Integrated Gradients,
-            ``"staggered"`` for a `StaggeredPath` along it; or any `PathGenerator`.
+        strategy: The path: ``"staggered"`` for a `StaggeredPath` along the straight line, ``"straight_line"`` for
+            Integrated Gradients; for Discretized Integrated Gradients the anchor search, ``"greedy"``, ``"maxcount"``,
+            ``"random_neighbor"``, ``"random_anchor"``, or an `AnchorSearch`; ``"uniform"`` for a greedy `UniformPath`;
+            or any `PathGenerator`.
         n_anchors: The paper's m: words on the way from a word to the baseline.
         n_neighbors: The paper's K: candidates looked at for each anchor.
         candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a
@@ -69,7 +70,8 @@ class TextExplainer:
     Raises:
         ModelError: If model or tokenizer cannot be explained.
         VocabularyError: If the embeddings hold NaN or infinity.
-        ValueError: If another argument is wrong.
+        ValueError: If another argument is wrong; where anchors are looked for among words and a tokenizer has too few
+            that can be read, also when a path first needs them.
 
     Example:
         >>> explainer = TextExplainer.demo()
@@ -78,7 +80,7 @@ class TextExplainer:
         'POSITIVE'
 
     References:
-        Sanyal and Ren (2021) [sanyal-ren-2021].
+        Sanyal and Ren (2021) [sanyal-ren-2021]; Sundararajan, Taly and Yan (2017) [sundararajan-2017].
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class TextExplainer:
         model: "PreTrainedModel",
         tokenizer: "PreTrainedTokenizerBase",
         *,
-        strategy: Strategy = "greedy",
+        strategy: Strategy = "staggered",
         n_anchors: int = 30,
         n_neighbors: int = 500,
         candidates: Literal["words", "all"] | Tensor = "words",
@@ -169,7 +171,7 @@ class TextExplainer:
         baseline: Baseline | Sequence[Baseline] = "pad",
         *,
         strategy: Strategy | None = None,
-        n_steps: int | Literal["auto"] = 50,
+        n_steps: int | Literal["auto"] = "auto",
         tolerance_percent: float = LARGE_DELTA_PERCENT,
         max_steps: int = 1600,
         method: str = "gausslegendre",
@@ -187,8 +189,9 @@ class TextExplainer:
                 special token's role, a token of the vocabulary, or its id. Of several, the mean of the explanations,
                 which share the steps.
             strategy: As in the constructor; None for the explainer's own.
-            n_steps: Gradient evaluations for each text, at least 1. With ``"auto"`` 50, then twice as many while the
-                text's delta is above the tolerance; its result says how many it came to.
+            n_steps: Gradient evaluations for each text, at least 1 for each path of an ensemble: 4 where words are
+                staggered. With ``"auto"`` 50, then twice as many while the text's delta is above the tolerance; its
+                result says how many it came to.
             tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs; by default
                 the paper's.
             max_steps: For ``"auto"``: no more than these.
@@ -233,7 +236,7 @@ class TextExplainer:
         baseline: Baseline | Sequence[Baseline] = "pad",
         *,
         strategy: Strategy | None = None,
-        n_steps: int | Literal["auto"] = 50,
+        n_steps: int | Literal["auto"] = "auto",
         tolerance_percent: float = LARGE_DELTA_PERCENT,
         max_steps: int = 1600,
         method: str = "gausslegendre",
@@ -314,7 +317,7 @@ class TextExplainer:
         strategy = self._strategy if strategy is None else strategy
         path = self.path(strategy)
         if not isinstance(path, MonotonicPath):
-            raise ValueError(f"strategy must be an anchor search, got {strategy!r}")
+            raise ValueError(f"strategy must be an anchor search, such as 'greedy', got {strategy!r}")
         return path.table(self.vocabulary.rows[self.encoder.token_id("baseline", baseline, len(self.vocabulary))])
 
     def _results(

@@ -225,6 +225,7 @@ def test_a_path_method_keeps_its_own_rule_and_cost(explainer):
     expected = TextExplainer(
         explainer.classifier.model,
         explainer.encoder.tokenizer,
+        strategy="greedy",
         n_anchors=3,
         n_neighbors=8,
         candidates="all",

@@ -72,12 +72,13 @@ FAMILIES = {
 def test_batches_outputs_and_deltas(family, tokenizer):
     name, changes, baseline = FAMILIES[family]
     model = build(name, tokenizer, **changes)
-    explainer = make(model, tokenizer)
+    explainer = make(model, tokenizer, strategy="greedy")
     together = explainer.explain(TEXTS, target=1, baseline=baseline, n_steps=200)
-    for text, result in zip(TEXTS, together, strict=True):
-        assert explainer.explain(text, target=1, baseline=baseline, n_steps=200).token_scores == pytest.approx(
-            result.token_scores, abs=1e-5
-        )
+    staggered = explainer.explain(TEXTS, target=1, baseline=baseline, strategy="staggered", n_steps=16)
+    for text, result, other in zip(TEXTS, together, staggered, strict=True):
+        for batched, options in ((result, {"n_steps": 200}), (other, {"strategy": "staggered", "n_steps": 16})):
+            scores = explainer.explain(text, target=1, baseline=baseline, **options).token_scores
+            assert scores == pytest.approx(batched.token_scores, abs=1e-5)
         with torch.no_grad():
             logits = model(**tokenizer(text, return_tensors="pt")).logits
         assert result.input_value == pytest.approx(float(logits[0, 1]), abs=1e-5)
@@ -401,7 +402,7 @@ def test_words_are_followed_to_where_a_model_looks_them_up(family, tokenizer):
         model = build(family, tokenizer, attention_window=8)
     else:
         model, _ = build_any(family, tokenizer)
-    explainer = make(model, tokenizer)
+    explainer = make(model, tokenizer, strategy="greedy")
     together = explainer.explain(TEXTS, target=1, baseline="mask", n_steps=200)
     for text, result in zip(TEXTS, together, strict=True):
         alone = explainer.explain(text, target=1, baseline="mask", n_steps=200)

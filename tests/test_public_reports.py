@@ -950,7 +950,7 @@ def test_a_page_is_written_to_a_file_without_a_notebook(tmp_path, monkeypatch):
     for name in ("IPython", "IPython.display", "IPython.core.display"):
         monkeypatch.setitem(sys.modules, name, None)
     tokenizer = tiny_tokenizer()
-    result = explainer_of(build("BERT", vocab_size=len(tokenizer)), tokenizer).explain("a café", n_steps=3)
+    result = explainer_of(build("BERT", vocab_size=len(tokenizer)), tokenizer).explain("a café", n_steps=4)
     page = result.to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8") == page
     assert "café" in page
