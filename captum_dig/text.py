@@ -173,7 +173,7 @@ class TextExplainer:
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = "auto",
         tolerance_percent: float = LARGE_DELTA_PERCENT,
-        max_steps: int = 1600,
+        max_steps: int = 400,
         method: str = "gausslegendre",
         batch_size: int = 8,
         internal_batch_size: int = 64,
@@ -194,7 +194,8 @@ class TextExplainer:
                 result says how many it came to.
             tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs; by default
                 the paper's.
-            max_steps: For ``"auto"``: no more than these.
+            max_steps: For ``"auto"``: no more than these. Where the model has no limit at the baseline, no number is
+                enough.
             method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
             batch_size: How many texts share a batch. It changes speed and memory only.
             internal_batch_size: How many rows, texts times steps, the model sees at once. It changes speed and memory
@@ -238,7 +239,7 @@ class TextExplainer:
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = "auto",
         tolerance_percent: float = LARGE_DELTA_PERCENT,
-        max_steps: int = 1600,
+        max_steps: int = 400,
         method: str = "gausslegendre",
         batch_size: int = 8,
         internal_batch_size: int = 64,

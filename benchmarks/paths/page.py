@@ -95,6 +95,7 @@ def page(results: Results) -> tuple[str, dict[str, str]]:
         _differences(results, "leave_one_out"),
         *_budgets(results, figures),
         *(_setting(results, setting) for setting in results.settings),
+        _seeds(results),
         _steadiness(results),
         _choice(results),
         _limits(results),
@@ -246,6 +247,25 @@ def _setting(results: Results, setting: Setting) -> str:
     return f"""## {setting.architecture} on {DATASETS[setting.dataset]}
 
 {results.n_texts(setting, CHOSEN_AT)} texts, with 95 % intervals. Delta % and seconds are medians over texts.
+
+{table(heads, rows)}"""
+
+
+def _seeds(results: Results) -> str:
+    rows = []
+    for setting in SMALL:
+        for row in results.files.get(f"{setting.name}-seeds", {"rows": []})["rows"]:
+            if row["method"] != "integrated_gradients":
+                cells = [_difference(row, metric, "integrated_gradients") for metric in BETTER]
+                n, seed = row["log_odds"]["n"], row["method"].partition("#")[2]
+                rows.append([name_of(setting), row["baseline"], seed, str(n), *cells])
+    if not rows:
+        return ""
+    heads = ["model, data", "baseline", "seed", "texts", *SHORT.values()]
+    return f"""## Other draws
+
+A start depends on the seed and on the place of a word, so all texts of the test above share the draws of seed 0. Staggered minus IG
+with others, on fewer texts:
 
 {table(heads, rows)}"""
 

@@ -5,11 +5,12 @@ Integrated Gradients and against leave-one-out. What paths are made of is chosen
 
     python -m benchmarks.paths.study choose --models FOLDER --data-dir FOLDER
     python -m benchmarks.paths.study test --models FOLDER --data-dir FOLDER [--budgets 48] [--n 300]
+    python -m benchmarks.paths.study seeds --models FOLDER --data-dir FOLDER
     python -m benchmarks.paths.study steady --models FOLDER --data-dir FOLDER
     python -m benchmarks.paths.study --tiny
 
-The last stage says how far two seeds of a random path agree (Kendall's tau), how far scores move under small noise, and
-how far they are from their own limit. `python -m benchmarks.paths.page` makes the page. Finished texts are kept in
+*seeds* repeats the test of staggered paths with other draws. *steady* says how far two seeds of a random path agree (Kendall's
+tau), how far scores move under small noise, and how far they are from their own limit. `python -m benchmarks.paths.page` makes the page. Finished texts are kept in
 `--work`, so a run that was cut off goes on.
 """
 
@@ -227,7 +228,7 @@ def chosen_texts(setting: Setting, stage: str, arguments: argparse.Namespace) ->
     """Read the texts of a stage; of IMDB the shortest, because long ones cost most."""
     split = "dev" if stage == "choose" else "test"
     texts = [text for text, _ in read(setting.dataset, split, arguments.data_dir)]
-    n = arguments.n or {"choose": 40, "test": setting.n_texts, "steady": 10}[stage]
+    n = arguments.n or {"choose": 40, "test": setting.n_texts, "seeds": 100, "steady": 10}[stage]
     return (sorted(texts, key=len) if setting.dataset == "imdb" else texts)[:n]
 
 
@@ -249,6 +250,15 @@ def decide(explainer: TextExplainer, texts: Sequence[str], budget: int, work: Pa
     return described(whole, averages(whole, references) + averages(means, references, whole))
 
 
+def redraw(explainer: TextExplainer, texts: Sequence[str], work: Path, **options: Any) -> dict[str, Any]:
+    """Compare staggered paths of several seeds."""
+    line, journal = explainer.path("straight_line"), work / f"{explainer.classifier.name}-seeds.jsonl"
+    made: list[AttributionMethod] = [PathMethod("integrated_gradients", line)]
+    made += [PathMethod(f"staggered#{seed}", StaggeredPath(line, WIDTH, N_ORDERS, seed)) for seed in range(5)]
+    comparison = compare(explainer, texts, made, BASELINES, n_steps=CHOSEN_AT, journal=journal, **options)
+    return described(comparison, averages(comparison, ["integrated_gradients"]))
+
+
 def described(comparison: Comparison, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Say what rows are of."""
     return {"n_texts": len(comparison.texts), "settings": comparison.settings.to_dict(), "rows": rows}
@@ -257,12 +267,14 @@ def described(comparison: Comparison, rows: list[dict[str, Any]]) -> dict[str, A
 def main() -> None:
     """Run a stage on every model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", nargs="?", choices=("choose", "test", "steady"), default="test")
+    parser.add_argument("stage", nargs="?", choices=("choose", "test", "seeds", "steady"), default="test")
     parser.add_argument("--models", type=Path, help="folder with one folder for each model")
     parser.add_argument("--data-dir", type=Path, help="folder with one folder for each data set; default: the hub")
     parser.add_argument("--only", default="", help="models whose name begins so")
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS, help="numbers of gradients to test at")
-    parser.add_argument("--n", type=int, help="texts; 40 to choose, 300 to test, or 100 of IMDB, 10 for steady")
+    parser.add_argument(
+        "--n", type=int, help="texts; 40 to choose, 300 to test or 100 of IMDB, 100 for seeds, 10 for steady"
+    )
     parser.add_argument("--internal-batch-size", type=int, default=64, help="rows that the model sees at once")
     parser.add_argument("--device", help="where the model is to be")
     parser.add_argument("--work", type=Path, default=Path(".paper-work") / "paths", help="folder for journals")
@@ -299,6 +311,9 @@ def main() -> None:
             for budget in arguments.budgets:
                 report = decide(explainer, texts, budget, arguments.work, **options) | machine
                 write(report, arguments.out / f"{setting.name}-{budget}.json")
+        elif arguments.stage == "seeds":
+            report = redraw(explainer, texts, arguments.work, **options) | machine
+            write(report, arguments.out / f"{setting.name}-seeds.json")
         else:
             report = {"n_texts": len(texts), "n_steps": CHOSEN_AT, "paths": steadiness(explainer, texts, CHOSEN_AT)}
             write(report | machine, arguments.out / f"{setting.name}-steady.json")
@@ -310,6 +325,7 @@ def tiny(folder: Path) -> None:
     explainer, texts = TextExplainer.demo(n_anchors=3), ["A fine film.", "Dull and far too long."]
     print(len(choose(explainer, texts, folder, n_curve_texts=0)["rows"]), "rows to choose from")
     print(len(decide(explainer, texts, 8, folder, n_curve_texts=0)["rows"]), "rows that decide")
+    print(len(redraw(explainer, texts, folder, n_curve_texts=0)["rows"]), "rows of several seeds")
     print(steadiness(explainer, texts[:1], 8))
 
 
