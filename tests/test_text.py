@@ -394,6 +394,10 @@ def test_wrong_arguments_of_the_constructor(classifier, tokenizer):
         make(classifier, tokenizer, candidates="some")
     with pytest.raises(ValueError, match="n_anchors must be an integer of at least 1, got 0"):
         make(classifier, tokenizer, n_anchors=0)
+    with pytest.raises(ValueError, match="n_neighbors must be an integer of at least 1, got 0"):
+        make(classifier, tokenizer, n_neighbors=0)
+    with pytest.raises(ValueError, match=r"candidates must be a boolean mask of shape \(\d+,\), got torch.bool \(3,\)"):
+        make(classifier, tokenizer, candidates=torch.ones(3, dtype=torch.bool))
 
 
 def test_arguments_are_checked_before_the_first_text(explainer):
@@ -465,6 +469,24 @@ def test_auto_doubles_until_each_text_is_within_the_tolerance(explainer):
             wanted = next((n for n in fixed if fixed[n][i].delta_percent <= tolerance), 800)
             assert result.settings.n_steps == wanted
             assert result.token_scores == pytest.approx(fixed[wanted][i].token_scores, abs=1e-5)
+
+
+def test_the_default_is_staggered_as_far_as_the_delta_asks(explainer):
+    result = explainer.explain(TEXT)
+    assert (result.settings.strategy, result.settings.seed, result.settings.n_anchors) == ("staggered", 0, 0)
+    assert result.anchors == ((),) * len(result.tokens)
+    assert result.delta_percent <= 5 or result.settings.n_steps == 400
+    same = explainer.explain(TEXT, strategy=StaggeredPath(StraightLine()), n_steps=result.settings.n_steps)
+    assert same.token_scores == result.token_scores
+
+
+def test_words_that_can_be_read_are_needed_for_anchors_alone(classifier, tokenizer, monkeypatch):
+    monkeypatch.setattr("captum_dig.candidates.MIN_WORDS", 10**6)
+    explainer = make(classifier, tokenizer)
+    assert explainer.explain("dull").words == ("dull",)
+    with pytest.raises(ValueError, match=r'readable words, .*candidates="all"'):
+        explainer.explain("dull", strategy="greedy")
+    assert make(classifier, tokenizer, candidates="all").explain("dull", strategy="greedy").anchors[1]
 
 
 def test_auto_stops_at_the_largest_number_of_steps(explainer):

@@ -9,9 +9,9 @@ Integrated Gradients and against leave-one-out. What paths are made of is chosen
     python -m benchmarks.paths.study steady --models FOLDER --data-dir FOLDER
     python -m benchmarks.paths.study --tiny
 
-*seeds* repeats the test of staggered paths with other draws. *steady* says how far two seeds of a random path agree (Kendall's
-tau), how far scores move under small noise, and how far they are from their own limit. `python -m benchmarks.paths.page` makes the page. Finished texts are kept in
-`--work`, so a run that was cut off goes on.
+*seeds* repeats the test of staggered paths with other draws. *steady* says how far two seeds of a random path agree
+(Kendall's tau), how far scores move under small noise, and how far they are from their own limit.
+`python -m benchmarks.paths.page` makes the page. Finished texts are kept in `--work`: a run that was cut off goes on.
 """
 
 import argparse

@@ -49,7 +49,9 @@ def explain(
     n_steps: Annotated[str, steps("Gradients for each text; auto: until the delta is small")] = "auto",
     tolerance: Annotated[float, Option(help="With auto, a small delta, in percent.", metavar="PERCENT")] = 5.0,
     method: Annotated[str, checked("How they are summed", METHODS)] = "gausslegendre",
-    seed: Annotated[int | None, Option(help="For a strategy that draws: another seed, another draw.", metavar="N")] = None,
+    seed: Annotated[
+        int | None, Option(help="For a strategy that draws: another seed, another draw.", metavar="N")
+    ] = None,
     overflow: Annotated[str, checked("For texts too long for the model", OVERFLOWS)] = "truncate",
     html: Annotated[Path | None, file_option("--html", "Write an HTML page; - is standard output.")] = None,
     json_path: Annotated[Path | None, file_option("--json", "Write JSON; - is standard output.")] = None,
