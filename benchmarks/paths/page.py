@@ -13,9 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.paper._settings import SMALL, Setting
+from benchmarks.paper._settings import Setting
 from benchmarks.paper.page import BETTER, DATASETS, SHORT, number, table
-from benchmarks.paths.study import BASELINES, BUDGETS, CHOSEN_AT, MORE_ORDERS, N_ANCHORS, N_ORDERS, RESULTS, WIDTH
+from benchmarks.paths.study import (
+    BASELINES,
+    BUDGETS,
+    CHOSEN_AT,
+    MORE_ORDERS,
+    N_ANCHORS,
+    N_ORDERS,
+    RESULTS,
+    SETTINGS,
+    WIDTH,
+)
 from captum_dig.results import LARGE_DELTA_PERCENT
 from captum_dig.visualization import line_plot
 
@@ -54,7 +64,7 @@ class Results:
     @property
     def settings(self) -> list[Setting]:
         """The models of which there is a test at the budget of the choice."""
-        return [setting for setting in SMALL if f"{setting.name}-{CHOSEN_AT}" in self.files]
+        return [setting for setting in SETTINGS if f"{setting.name}-{CHOSEN_AT}" in self.files]
 
     def n_texts(self, setting: Setting, budget: int) -> int:
         """Give the number of texts of a test, 0 where there is none."""
@@ -128,7 +138,7 @@ Integrated Gradients (IG) goes straight from the baseline to the text, all words
 word. A {{class}}`staggered path <captum_dig.StaggeredPath>` moves each word in a time of its own, in random orders, of which a few
 share the gradients. At the same number of gradients, whose scores say best which words the model needs?
 
-- *Models*: the four small ones of [the paper, redone](paper.md). Number of test texts at {CHOSEN_AT} gradients, and at other
+- *Models*: the four small ones of [the paper, redone](paper.md), and the smaller one inside the package. Number of test texts at {CHOSEN_AT} gradients, and at other
   numbers: {counts}. The first texts of each split; of IMDB the shortest.
 - *Protocol*: the default one. The top 20 % of tokens are taken away (comprehensiveness), replaced by the pad token (log-odds),
   or kept alone (sufficiency); special tokens stay. Every text is explained for the class that the model predicts.
@@ -236,24 +246,27 @@ def _budgets(results: Results, figures: dict[str, str]) -> Iterator[str]:
 def _setting(results: Results, setting: Setting) -> str:
     rows = []
     for baseline in BASELINES:
+        line = results.find(setting, CHOSEN_AT, "integrated_gradients", baseline)
         for method in TITLES:
             row = results.find(setting, CHOSEN_AT, method, baseline)
-            if row is not None:
+            if line is not None and row is not None:
                 cells = [f"{row[m]['mean']:.3f} [{row[m]['low']:.2f}, {row[m]['high']:.2f}]" for m in BETTER]
                 start = "both" if method.endswith("two_baselines") else baseline
-                cost = [number(row["delta_percent"], 1), str(row["n_gradients"]), number(row["seconds"], 2)]
+                time = number(row["seconds"] / line["seconds"], 2)
+                cost = [number(row["delta_percent"], 1), str(row["n_gradients"]), time]
                 rows.append([TITLES[method], start, *cells, *cost])
-    heads = ["method", "baseline", *SHORT.values(), "delta %", "gradients", "seconds"]
+    heads = ["method", "baseline", *SHORT.values(), "delta %", "gradients", "time, IG = 1"]
     return f"""## {setting.architecture} on {DATASETS[setting.dataset]}
 
-{results.n_texts(setting, CHOSEN_AT)} texts, with 95 % intervals. Delta % and seconds are medians over texts.
+{results.n_texts(setting, CHOSEN_AT)} texts, with 95 % intervals. Delta % and time are medians over texts; a path through words takes longest
+for words that it has not met.
 
 {table(heads, rows)}"""
 
 
 def _seeds(results: Results) -> str:
     rows = []
-    for setting in SMALL:
+    for setting in SETTINGS:
         for row in results.files.get(f"{setting.name}-seeds", {"rows": []})["rows"]:
             if row["method"] != "integrated_gradients":
                 cells = [_difference(row, metric, "integrated_gradients") for metric in BETTER]
@@ -272,7 +285,7 @@ with others, on fewer texts:
 
 def _steadiness(results: Results) -> str:
     rows = []
-    for setting in SMALL:
+    for setting in SETTINGS:
         file = results.files.get(f"{setting.name}-steady")
         for path, measured in (file or {"paths": {}})["paths"].items():
             cells = [number(measured.get(key), 3) for key in ("tau", "sensitivity", "token_error")]
@@ -293,7 +306,7 @@ orders and many gradients.
 def choice(results: Results) -> list[tuple[str, float, float, float]]:
     """Order the paths of the grid: means over dev splits and baselines of the differences from IG, and of delta %."""
     found: dict[str, list[tuple[float, float, float]]] = {}
-    for setting in SMALL:
+    for setting in SETTINGS:
         for row in results.files.get(f"{setting.name}-dev", {}).get("rows", []):
             tests = [row[metric].get("against integrated_gradients") for metric in DECIDING]
             if all(tests):
@@ -311,7 +324,7 @@ def _choice(results: Results) -> str:
     rows = [[name, f"{first:+.3f}", f"{second:+.3f}", number(third, 1)] for name, first, second, third in ordered]
     staggered = [row for row in ordered if row[0].startswith("staggered ")]
     best, calm = staggered[0][0], next(row[0] for row in staggered if row[3] < LARGE_DELTA_PERCENT)
-    dev = [s for s in SMALL if f"{s.name}-dev" in results.files]
+    dev = [s for s in SETTINGS if f"{s.name}-dev" in results.files]
     counts = ", ".join(f"{results.files[f'{s.name}-dev']['n_texts']} of {name_of(s)}" for s in dev)
     return f"""## How the paths were chosen
 
