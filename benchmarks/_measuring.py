@@ -65,6 +65,14 @@ def rounded(number: float) -> float | None:
 
 
 def write(report: dict[str, Any], file: Path | None) -> None:
-    """Keep a report as JSON, if there is a file for it."""
+    """Keep a report as JSON, if there is a file for it; None for what is NaN or infinite, which JSON does not know."""
     if file:
-        file.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(_finite(report), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

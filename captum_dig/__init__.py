@@ -1,4 +1,4 @@
-"""Discretized Integrated Gradients for language models, as a Captum attribution method.
+"""Integrated gradients for language models along a path you choose, as a Captum attribution method.
 
 The flow, one module for each stage: `vocabulary` (rows and neighbours), `anchors` (which word comes next), `tables`
 (ranked once, walked over), `paths` (knots), `quadrature` (nodes and weights), `attribution` (Captum's interface;

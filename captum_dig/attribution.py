@@ -272,7 +272,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
 
     @property
     def path(self) -> PathGenerator:
-        """The path."""
+        """The path that gradients are taken along."""
         return cast("PathGenerator", self.ig.path)
 
     @property

@@ -1,7 +1,7 @@
 """Which rows of an embedding table are words that a person can read.
 
 Takes a Hugging Face tokenizer and the number of rows of its model's embedding table; gives a mask
-over the rows. The next module is ``paths``: ``MonotonicPath(..., candidates=mask)`` then looks for
+over the rows. ``strategies`` hands it to a path: ``MonotonicPath(..., candidates=mask)`` looks for
 anchors among words alone. Over every row, as in the paper, most anchors are rows that no text uses
 (``[unused12]``), and a path through those explains nothing.
 

@@ -227,7 +227,8 @@ class TextAttribution:
         Returns:
             A picture whose segments join to `text` exactly.
         """
-        hint = ": large, so raise n_steps or try another baseline" if self.delta_percent > LARGE_DELTA_PERCENT else ""
+        remedy = f": large, so raise n_steps above {self.settings.n_steps} or try another baseline"
+        hint = remedy if self.delta_percent > LARGE_DELTA_PERCENT else ""
         target = f"{self.target_label} ({_percent(self.target_probability)})"
         headline = [
             ("Predicted", f"{self.predicted_label} ({_percent(self.predicted_probability)})"),

@@ -22,6 +22,11 @@ from captum_dig.quadrature import Spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.settings import ExplanationSettings
 
+# Where n_steps="auto" begins.
+_FIRST_STEPS = 50
+# Elements of the inputs that are attributed together: their paths take some hundred times as many.
+_TOGETHER = 2**19
+
 
 class EmbeddingModel(nn.Module):
     """A classifier as a function of embeddings, and of the other columns of its input, in this order.
@@ -121,15 +126,26 @@ class Doubling:
             raise ValueError(f"tolerance_percent must be positive, got {self.tolerance_percent!r}")
 
 
-def number_of_steps(n_steps: int | str) -> int:
-    """Require a number of steps that is not to be doubled.
+def first_steps(n_steps: int | str, max_steps: int, n_needed: int) -> int:
+    """Say how many steps to begin with.
+
+    Args:
+        n_steps: A number, or ``"auto"``.
+        max_steps: The largest number of steps to go to, with ``"auto"``.
+        n_needed: How many there must be: one for each path from each baseline.
 
     Raises:
-        ValueError: If it is something else than a number of at least 1.
+        ValueError: If `n_steps` is neither, or there are too few.
     """
-    if isinstance(n_steps, str):
+    if isinstance(n_steps, str) and n_steps != "auto":
         raise ValueError(f"n_steps must be 'auto' or an integer of at least 1, got {n_steps!r}")
-    return at_least_one("n_steps", n_steps)
+    name, most = ("max_steps", max_steps) if isinstance(n_steps, str) else ("n_steps", n_steps)
+    if at_least_one(name, most) < n_needed:
+        raise ValueError(
+            f"{name} must be at least {n_needed}, one for each path from each baseline, got {most}; "
+            "take more, fewer baselines, or strategy='straight_line'"
+        )
+    return min(max(_FIRST_STEPS, n_needed), most) if isinstance(n_steps, str) else most
 
 
 @dataclass(frozen=True)
@@ -228,19 +244,20 @@ class Run:
         attributions = torch.zeros_like(ends, dtype=torch.promote_types(ends.dtype, torch.float32))
         left = torch.arange(len(ends), device=ends.device)
         while True:
-            each = [
-                DiscretizedIntegratedGradients(task.model, task.path(self.path, left), spacing=spacing).attribute(
-                    ends[left],
-                    task.baselines[left],
-                    target=task.target[left],
-                    additional_forward_args=tuple(column[left] for column in task.columns),
-                    n_steps=n_steps // len(tasks) + (number < n_steps % len(tasks)),
-                    method=self.settings.method,
-                    internal_batch_size=max(self.internal_batch_size, len(left)),
-                )
-                for number, task in enumerate(tasks)
-            ]
-            attributions[left] = torch.stack(each).mean(dim=0)
+            for rows in left.split(max(1, _TOGETHER // ends[0].numel())):
+                each = [
+                    DiscretizedIntegratedGradients(task.model, task.path(self.path, rows), spacing=spacing).attribute(
+                        ends[rows],
+                        task.baselines[rows],
+                        target=task.target[rows],
+                        additional_forward_args=tuple(column[rows] for column in task.columns),
+                        n_steps=n_steps // len(tasks) + (number < n_steps % len(tasks)),
+                        method=self.settings.method,
+                        internal_batch_size=max(self.internal_batch_size, len(rows)),
+                    )
+                    for number, task in enumerate(tasks)
+                ]
+                attributions[rows] = torch.stack(each).mean(dim=0)
             for row in left.tolist():
                 taken[row] = n_steps
             if self.doubling is None or 2 * n_steps > self.doubling.max_steps:

@@ -31,7 +31,7 @@ class PathShelf:
         n_neighbors: The paper's K.
         candidates: Gives the rows that may be anchors, a boolean mask of shape (V,), or None for all. It is called when
             a path is first asked for that looks for anchors.
-        seed: For the random strategies; None for 0 where words are staggered.
+        seed: For strategies that draw. None is 0 where words are staggered, and a draw of torch's for random searches.
         folder: Where ranked tables are kept for other processes; None for nowhere.
 
     Raises:

@@ -1,7 +1,7 @@
 """TextExplainer: from a sentence and a Hugging Face classifier to the words that drove the decision.
 
 Takes texts, gives a frozen `TextAttribution` for each. It puts the stages of the flow together: the model's rows become
-a `Vocabulary`, the name of a path a path over it, and that the path of `DiscretizedIntegratedGradients`.
+a `Vocabulary`, `PathShelf` makes a path over it, and `DiscretizedIntegratedGradients` goes along it.
 """
 
 import functools
@@ -22,7 +22,7 @@ from captum_dig.errors import ModelError, at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator, WordPath
 from captum_dig.quadrature import Spacing, check_method, check_spacing
 from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
-from captum_dig.runs import Doubling, Run, check_ids, number_of_steps
+from captum_dig.runs import Doubling, Run, check_ids, first_steps
 from captum_dig.settings import ExplanationSettings
 from captum_dig.strategies import PathShelf, Strategy
 from captum_dig.tables import RankedTable, TableFolder
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 Target: TypeAlias = str | int
 Baseline: TypeAlias = str | int
-# Where n_steps="auto" begins.
-_FIRST_STEPS = 50
 
 
 class TextExplainer:
@@ -54,7 +52,7 @@ class TextExplainer:
         n_neighbors: The paper's K: candidates looked at for each anchor.
         candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a
             mask of shape (V,).
-        seed: For the random strategies; None for 0 where words are staggered.
+        seed: For strategies that draw. None is 0 where words are staggered, and a draw of torch's for random searches.
         spacing: As in `DiscretizedIntegratedGradients`.
         name: What results call the model; None for the name that it was loaded by.
         cache: Where what is learnt about the vocabulary is kept for other processes: True for the folder that the
@@ -70,8 +68,7 @@ class TextExplainer:
     Raises:
         ModelError: If model or tokenizer cannot be explained.
         VocabularyError: If the embeddings hold NaN or infinity.
-        ValueError: If another argument is wrong; where anchors are looked for among words and a tokenizer has too few
-            that can be read, also when a path first needs them.
+        ValueError: If another argument is wrong.
 
     Example:
         >>> explainer = TextExplainer.demo()
@@ -189,9 +186,9 @@ class TextExplainer:
                 special token's role, a token of the vocabulary, or its id. Of several, the mean of the explanations,
                 which share the steps.
             strategy: As in the constructor; None for the explainer's own.
-            n_steps: Gradient evaluations for each text, at least 1 for each path of an ensemble: 4 where words are
-                staggered. With ``"auto"`` 50, then twice as many while the text's delta is above the tolerance; its
-                result says how many it came to.
+            n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
+                have 4 paths. With ``"auto"`` 50, then twice as many, from anew, while the text's delta is above the
+                tolerance; its result says how many the last attempt took.
             tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs; by default
                 the paper's.
             max_steps: For ``"auto"``: no more than these. Where the model has no limit at the baseline, no number is
@@ -209,7 +206,8 @@ class TextExplainer:
 
         Raises:
             TypeError: If `texts` is something else.
-            ValueError: If an argument is unknown, a number is below 1, or a text gives no token.
+            ValueError: If an argument is unknown, a number is too low, or a text gives no token; or if anchors are to
+                be words, and the tokenizer has too few that can be read.
             ModelError: If the model's output is not finite, or not that of a sequence classifier.
         """
         single = isinstance(texts, str)
@@ -270,7 +268,6 @@ class TextExplainer:
             ValueError: As in `explain`.
         """
         doubling = Doubling(tolerance_percent, max_steps) if n_steps == "auto" else None
-        first_steps = min(_FIRST_STEPS, max_steps) if n_steps == "auto" else number_of_steps(n_steps)
         batch_size = at_least_one("batch_size", batch_size)
         internal_batch_size = at_least_one("internal_batch_size", internal_batch_size)
         if overflow not in OVERFLOWS:
@@ -280,7 +277,7 @@ class TextExplainer:
         targets = self._targets(target, len(texts))
         strategy = self._strategy if strategy is None else strategy
         path = self.path(strategy)
-        baseline_ids = self._baseline_ids(baseline, first_steps)
+        baseline_ids = self._baseline_ids(baseline)
         settings = ExplanationSettings(
             model=self.classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
@@ -288,7 +285,7 @@ class TextExplainer:
             n_anchors=path.n_anchors if isinstance(path, WordPath) else 0,
             n_neighbors=path.n_neighbors if isinstance(path, WordPath) else 0,
             baseline=", ".join(map(self.encoder.show, baseline_ids)),
-            n_steps=first_steps,
+            n_steps=first_steps(n_steps, max_steps, path.n_paths * len(baseline_ids)),
             method=method,
             spacing=self._spacing,
             output="logit",
@@ -307,7 +304,7 @@ class TextExplainer:
 
         Args:
             baseline: As in `explain`, a single one.
-            strategy: As in the constructor; None for the explainer's own.
+            strategy: As in the constructor, an anchor search; None for the explainer's own, which must then be one.
 
         Returns:
             The table; `explain` ranks in it what it needs.
@@ -318,7 +315,7 @@ class TextExplainer:
         strategy = self._strategy if strategy is None else strategy
         path = self.path(strategy)
         if not isinstance(path, MonotonicPath):
-            raise ValueError(f"strategy must be an anchor search, such as 'greedy', got {strategy!r}")
+            raise ValueError(f"strategy must be an anchor search, got {strategy!r}; pass strategy='greedy' for one")
         return path.table(self.vocabulary.rows[self.encoder.token_id("baseline", baseline, len(self.vocabulary))])
 
     def _results(
@@ -375,12 +372,10 @@ class TextExplainer:
         """
         return self._paths.path(strategy, seed=seed)
 
-    def _baseline_ids(self, baseline: Baseline | Sequence[Baseline], n_steps: int) -> tuple[int, ...]:
+    def _baseline_ids(self, baseline: Baseline | Sequence[Baseline]) -> tuple[int, ...]:
         several = baseline if isinstance(baseline, Sequence) and not isinstance(baseline, str) else [baseline]
         if not several:
             raise ValueError("baseline must be a token, or several, got none")
-        if n_steps < len(several):
-            raise ValueError(f"n_steps must be at least {len(several)}, one for each baseline, got {n_steps}")
         return tuple(self.encoder.token_id("baseline", one, len(self.vocabulary)) for one in several)
 
     def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:

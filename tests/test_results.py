@@ -256,7 +256,7 @@ def test_the_picture_says_what_was_explained_and_how():
         ("Predicted", "good (75.0 %)"),
         ("Explained", "logit of bad (25.0 %)"),
         ("Output", "0.5 (0.25 at the baseline)"),
-        ("Delta", "0.12 (50 % of the difference): large, so raise n_steps or try another baseline"),
+        ("Delta", "0.12 (50 % of the difference): large, so raise n_steps above 50 or try another baseline"),
     )
     assert ("seed", "7") in picture.settings
     assert [segment.text for segment in picture.segments] == ["Not", "  ", "unkind", "!"]
@@ -312,6 +312,6 @@ def test_a_large_delta_is_pointed_out(score, large):
     scores = (0.0, 0.25 + score * 0.25, 0.0, 0.0, 0.0, 0.0)
     found = result(token_scores=scores)
     shown = dict(found.to_picture().headline)["Delta"]
-    assert shown.endswith(": large, so raise n_steps or try another baseline") == large
+    assert shown.endswith(": large, so raise n_steps above 50 or try another baseline") == large
     assert ("large, so raise n_steps" in str(found)) == large
     assert ("large, so raise n_steps" in found.to_html()) == large

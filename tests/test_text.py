@@ -182,8 +182,8 @@ def test_several_baselines_are_averaged(explainer, strategy):
         assert result.settings.baseline == "[PAD], [MASK], movie"
         assert result.settings.n_steps == 60
         assert not any(result.anchors)
-    with pytest.raises(ValueError, match="n_steps must be at least 2, one for each baseline, got 1"):
-        explainer.explain(TEXT, baseline=["pad", "mask"], n_steps=1)
+    with pytest.raises(ValueError, match="n_steps must be at least 2, one for each path from each baseline, got 1"):
+        explainer.explain(TEXT, baseline=["pad", "mask"], strategy="straight_line", n_steps=1)
     with pytest.raises(ValueError, match="baseline must be a token, or several, got none"):
         explainer.explain(TEXT, baseline=())
     assert explainer.explain(TEXT, baseline=["pad"]) == explainer.explain(TEXT)
@@ -498,15 +498,30 @@ def test_auto_stops_at_the_largest_number_of_steps(explainer):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"n_steps": 3}, "n_steps must be at least 4, one for each path from each baseline, got 3; take more"),
+        ({"n_steps": 7, "baseline": ("pad", "mask")}, "n_steps must be at least 8, one for each path"),
+        ({"max_steps": 3}, "max_steps must be at least 4, one for each path from each baseline, got 3"),
         ({"n_steps": "many"}, "n_steps must be 'auto' or an integer of at least 1, got 'many'"),
         ({"n_steps": "auto", "tolerance_percent": 0}, "tolerance_percent must be positive, got 0"),
         ({"n_steps": "auto", "tolerance_percent": float("nan")}, "tolerance_percent must be positive, got nan"),
         ({"n_steps": "auto", "max_steps": 0}, "max_steps must be an integer of at least 1, got 0"),
     ],
 )
-def test_wrong_arguments_of_auto(explainer, arguments, message):
+def test_wrong_numbers_of_steps_are_found_at_once(explainer, arguments, message):
     with pytest.raises(ValueError, match=message):
-        explainer.explain("dull", **arguments)
+        explainer.explain_each(["dull"], **arguments)
+
+
+def test_auto_begins_with_a_gradient_for_each_path_from_each_baseline(explainer):
+    result = explainer.explain("dull", baseline=["pad"] * 13, max_steps=60)
+    assert result.settings.n_steps == 52
+
+
+def test_texts_whose_paths_are_large_are_attributed_in_parts(explainer, monkeypatch):
+    together = explainer.explain(TEXTS, target=1, n_steps=8)
+    monkeypatch.setattr("captum_dig.runs._TOGETHER", 1)
+    for one, other in zip(together, explainer.explain(TEXTS, target=1, n_steps=8), strict=True):
+        assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
 
 
 def resident_kilobytes():

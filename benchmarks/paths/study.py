@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import torch
@@ -120,9 +120,9 @@ def pairs(explainer: TextExplainer, made: Sequence[AttributionMethod]) -> list[A
 def grid(explainer: TextExplainer) -> list[AttributionMethod]:
     """Make the paths among which the dev splits choose."""
     line, words, vocabulary = explainer.path("straight_line"), explainer.path("greedy"), explainer.vocabulary
-    mask = words.candidates if isinstance(words, MonotonicPath) else None
+    mask = cast("MonotonicPath", words).candidates
     lengths = {m: MonotonicPath(vocabulary, "greedy", n_anchors=m, candidates=mask) for m in (10, 30, 100)}
-    found = [PathMethod("integrated_gradients", line)]
+    found: list[AttributionMethod] = [PathMethod("integrated_gradients", line)]
     for width, n_orders in itertools.product((0.0, 0.25, 0.5, 0.75), (2, 4, 8)):
         found.append(PathMethod(f"staggered w={width} r={n_orders}", StaggeredPath(line, width, n_orders)))
     found += [
@@ -131,7 +131,7 @@ def grid(explainer: TextExplainer) -> list[AttributionMethod]:
     ]
     found += [PathMethod(f"dig_greedy m={m}", path) for m, path in lengths.items()]
     found.append(PathMethod("dig_greedy m=30 all candidates", MonotonicPath(vocabulary, "greedy")))
-    return list(found)
+    return found
 
 
 def averages(
@@ -185,7 +185,6 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
         "dig_greedy": (greedy, 300),
         "staggered": (many, 64 * 24),
         f"staggered_{MORE_ORDERS}": (many, 64 * 24),
-        "shapley_order": (StaggeredPath(line, 0.0, 64, seed=99), 64 * 24),
     }
     found: dict[str, dict[str, list[float]]] = {
         name: {"tau": [], "sensitivity": [], "token_error": []} for name in makers

@@ -62,7 +62,9 @@ def _from_file(path: Path, column: str | None) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise ValueError(f"--data must be UTF-8 text, got {str(path)!r}; save it as UTF-8") from error
     except csv.Error as error:
-        raise ValueError(f"--data must be a table that can be read, got {str(path)!r}: {error}") from error
+        raise ValueError(
+            f"--data must be a table that can be read, got {str(path)!r}: {error}; close quotes, and double them inside"
+        ) from error
     except (RecursionError, json.JSONDecodeError) as error:
         raise ValueError(f"--data must hold one JSON object a line, got {str(path)!r}: {error}") from error
 

@@ -22,7 +22,7 @@ _EXPLAIN_HELP = (
     "Without --model, the text is read by a small English sentiment classifier that comes with captum-dig. "
     r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output; "
     r"blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than "
-    "a few percent, raise --n-steps."
+    "a few percent, give --n-steps a larger number than was taken."
 )
 _EXAMPLES = """Examples:
 
@@ -43,9 +43,9 @@ def explain(
     target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
     baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
     strategy: Annotated[str, checked("The way from the baseline to the text", STRATEGIES)] = "staggered",
-    candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
-    n_anchors: Annotated[int, checked("How many words lie on the way")] = 30,
-    n_neighbors: Annotated[int, checked("Among how many neighbours each is chosen")] = 500,
+    candidates: Annotated[str, checked("From word to word: readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, checked("From word to word: how many lie on the way")] = 30,
+    n_neighbors: Annotated[int, checked("From word to word: among how many neighbours each is chosen")] = 500,
     n_steps: Annotated[str, steps("Gradients for each text; auto: until the delta is small")] = "auto",
     tolerance: Annotated[float, Option(help="With auto, a small delta, in percent.", metavar="PERCENT")] = 5.0,
     method: Annotated[str, checked("How they are summed", METHODS)] = "gausslegendre",

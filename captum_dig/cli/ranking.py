@@ -14,8 +14,8 @@ from captum_dig.cli.options import CANDIDATES, RANKED, checked
 
 _NEIGHBORS_HELP = (
     "Rank the whole vocabulary of a model ahead of time.\n\n"
-    "'captum-dig explain' ranks the words that it meets and keeps the result, so this is for many texts, or for a "
-    "model that many will use. Baseline, candidates and numbers must be those of the later runs."
+    "'captum-dig explain --strategy greedy' ranks the words that it meets and keeps the result, so this is for many "
+    "texts, or for a model that many will use. Strategy, baseline, candidates and numbers must be those of later runs."
 )
 
 

@@ -24,6 +24,7 @@ class PathGenerator(ABC):
 
     Attributes:
         monotone: Whether every coordinate of these paths runs one way only. What a class promises here is checked.
+        n_paths: How many paths it gives for an input, each of which needs a gradient.
 
     Example:
         >>> class Detour(PathGenerator):
@@ -36,6 +37,7 @@ class PathGenerator(ABC):
     """
 
     monotone: bool = False
+    n_paths: int = 1
 
     def __repr__(self) -> str:
         # Without the address: what names a path in results and journals must be the same in another process.

@@ -44,6 +44,7 @@ class EnsemblePath(PathGenerator):
             if not isinstance(path, PathGenerator):
                 raise TypeError(f"paths must hold PathGenerators, got {type(path).__name__}")
         self.monotone = all(path.monotone for path in self.paths)
+        self.n_paths = sum(path.n_paths for path in self.paths)
 
     def __repr__(self) -> str:
         return f"EnsemblePath([{', '.join(map(repr, self.paths))}])"

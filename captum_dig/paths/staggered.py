@@ -83,6 +83,7 @@ class StaggeredPath(PathGenerator):
         self.monotone = inner.monotone
         self.width = float(width)
         self.n_orders = at_least_one("n_orders", n_orders)
+        self.n_paths = 1 if width == 1 else self.n_orders
         self.seed = _integer("seed", seed)
         self.antithetic = bool(antithetic)
         self.n_knots = at_least_one("n_knots", n_knots)
