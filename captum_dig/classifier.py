@@ -91,7 +91,11 @@ class Classifier:
             return False
         if not encoder.fits(8):
             return False
-        short, long = (encoder.encode("a " * count)[0] for count in (1, 8))
+        try:
+            short, long = (encoder.encode("a " * count)[0] for count in (1, 8))
+        except ValueError:
+            # A tokenizer that knows no Latin letter.
+            return False
         with self.evaluating(), torch.no_grad():
             alone, padded = (
                 self.logits(**{name: column.to(self.device) for name, column in encoder.pad(batch).items()})[0].float()

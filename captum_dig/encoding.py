@@ -231,17 +231,19 @@ class TextEncoder:
 
     def _windows(self, whole: Encoding) -> list[Span]:
         """Slices of the text that fit the model, cut between words where a word is not longer than a window itself."""
-        room = (self.max_tokens or 0) - self.tokenizer.num_special_tokens_to_add()
-        content = [i for i, mark in enumerate(whole.special) if not mark]
-        starts = {word[0] for word in whole.words}
+        room = max(1, (self.max_tokens or 0) - self.tokenizer.num_special_tokens_to_add())
+        # Special tokens that stand in the text take places too.
+        plain = self.tokenizer(whole.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        ids, offsets = plain["input_ids"], plain["offset_mapping"]
+        starts = {whole.offsets[word[0]][0] for word in whole.words}
         slices, first = [], 0
-        while first < len(content):
-            stop = min(first + max(1, room), len(content))
-            if stop < len(content):
-                cuts = [i for i in range(first + 1, stop + 1) if content[i] in starts]
+        while first < len(ids):
+            stop = min(first + room, len(ids))
+            if stop < len(ids):
+                cuts = [i for i in range(first + 1, stop + 1) if offsets[i][0] in starts or ids[i] in self._special_ids]
                 stop = cuts[-1] if cuts else stop
-            begin = 0 if first == 0 else whole.offsets[content[first]][0]
-            end = len(whole.text) if stop == len(content) else whole.offsets[content[stop]][0]
+            begin = 0 if first == 0 else offsets[first][0]
+            end = len(whole.text) if stop == len(ids) else offsets[stop][0]
             slices.append((begin, end))
             first = stop
         return slices

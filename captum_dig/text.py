@@ -290,7 +290,7 @@ class TextExplainer:
             spacing=self._spacing,
             output="logit",
             version=__version__,
-            seed=getattr(path.strategy if isinstance(path, WordPath) else path, "seed", None),
+            seed=_seed_of(path),
         )
         # A model without a padding token reads one row at a time.
         if not self.classifier.pads:
@@ -385,3 +385,9 @@ class TextExplainer:
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
         return [None if one == "predicted" else self.classifier.label_index(one) for one in wanted]
+
+
+def _seed_of(path: PathGenerator) -> int | None:
+    """The seed of a path that has one; what a path of the user's calls so may be anything."""
+    seed = getattr(path.strategy if isinstance(path, WordPath) else path, "seed", None)
+    return seed if isinstance(seed, int) and not isinstance(seed, bool) else None

@@ -163,10 +163,18 @@ def test_choices_and_defaults_are_those_of_the_explainer():
     theirs = inspect.signature(TextExplainer.__init__).parameters | dict(
         inspect.signature(TextExplainer.explain).parameters
     )
-    shared = ("candidates", "n_anchors", "n_neighbors", "seed", "target", "baseline", "n_steps", "method", "overflow")
+    shared = ("candidates", "n_anchors", "n_neighbors", "seed", "target", "n_steps", "method", "overflow")
     assert {name: ours[name] for name in shared} == {name: theirs[name].default for name in shared}
     assert ours["tolerance"] == theirs["tolerance_percent"].default
     assert ours["strategy"] == inspect.signature(TextExplainer.__init__).parameters["strategy"].default
+
+
+def test_several_baselines_are_averaged(run):
+    result = run(TEXT, "--baseline", "pad", "--baseline", "mask", "--json", "-")
+    (found,) = json.loads(result.stdout)
+    assert found["settings"]["baseline"] == "[PAD], [MASK]"
+    (alone,) = json.loads(run(TEXT, "--json", "-").stdout)
+    assert alone["settings"]["baseline"] == "[PAD]"
 
 
 def test_a_text_is_shown_without_colour_in_a_pipe(run):

@@ -163,6 +163,7 @@ def test_data_must_be_given(run):
         ("a.tsv", "sentence\tlabel\none\t1\ntwo\t0\n"),
         ("a.csv", "label,text\n1,one\n0,two\n"),
         ("a.csv", "label,content\n1,one\n0,two\n"),
+        ("A.CSV", "label,text\n1,one\n0,two\n"),
         ("a.csv", "Label,Text\n1,one\n0,two\n"),
         ("a.jsonl", '{"text": "one"}\n{"text": null}\n{"text": "two"}\n'),
         ("a.csv", "\ufefftext\none\ntwo\n"),

@@ -121,6 +121,18 @@ def test_windows_cover_the_text_and_fit(limit):
         assert words == LONG.split()
 
 
+def test_special_tokens_in_the_text_take_places_in_its_windows():
+    encoder = TextEncoder(KINDS["wordpiece"], 10)
+    text = "good [SEP] " * 20 + "end"
+    windows = encoder.encode(text, "windows")
+    assert "".join(w.text for w in windows) == text
+    assert not any(w.truncated for w in windows)
+    assert all(len(w.ids) <= 10 for w in windows)
+    alone = encoder.encode("[SEP] " * 30, "windows")
+    assert "".join(w.text for w in alone) == "[SEP] " * 30
+
+
+
 def test_a_slow_tokenizer_is_refused():
     class Slow:
         is_fast = False

@@ -248,4 +248,7 @@ def test_wrong_inputs():
     ):
         StaggeredPath(StraightLine())(torch.ones(3), torch.zeros(3))
     with pytest.raises(ValueError, match="inner must give a single path, got 4 from StaggeredPath; put StaggeredPaths"):
-        StaggeredPath(StaggeredPath(StraightLine()))(X, BASE)
+        StaggeredPath(StaggeredPath(StraightLine()))
+    # An ensemble of one is a single path.
+    one = StaggeredPath(EnsemblePath([StraightLine()]))
+    assert torch.equal(one(X, BASE), StaggeredPath(StraightLine())(X, BASE))

@@ -46,15 +46,16 @@ def read_dataset(name: str, split: str, column: str | None, n: int) -> list[str]
 
 
 def _from_file(path: Path, column: str | None) -> Iterator[str]:
+    ending = path.suffix.casefold()
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            if path.suffix in (".csv", ".tsv"):
+            if ending in (".csv", ".tsv"):
                 # A tab-separated line quotes nothing: its texts hold quotes of their own.
                 tabs = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
                 # Strict, because a quote that is left open makes one text of all that follow.
                 commas = csv.reader(file, strict=True)
-                yield from _from_rows(commas if path.suffix == ".csv" else tabs, column)
-            elif path.suffix in (".jsonl", ".ndjson"):
+                yield from _from_rows(commas if ending == ".csv" else tabs, column)
+            elif ending in (".jsonl", ".ndjson"):
                 records = (json.loads(line) for line in file if line.strip())
                 yield from _from_records(records, column)
             else:
@@ -63,7 +64,7 @@ def _from_file(path: Path, column: str | None) -> Iterator[str]:
         raise ValueError(f"--data must be UTF-8 text, got {str(path)!r}; save it as UTF-8") from error
     except csv.Error as error:
         raise ValueError(
-            f"--data must be a table that can be read, got {str(path)!r}: {error}; close quotes, and double them inside"
+            f"--data must be a table that can be read, got {str(path)!r}: {error}; see whether quotes are closed"
         ) from error
     except (RecursionError, json.JSONDecodeError) as error:
         raise ValueError(f"--data must hold one JSON object a line, got {str(path)!r}: {error}") from error

@@ -41,7 +41,12 @@ def explain(
     ] = None,
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
-    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
+    baseline: Annotated[
+        list[str] | None,
+        Option(
+            help="Starting point: pad, mask, unk or a token; several are averaged.", metavar="TOKEN", show_default="pad"
+        ),
+    ] = None,
     strategy: Annotated[str, checked("The way from the baseline to the text", STRATEGIES)] = "staggered",
     candidates: Annotated[str, checked("From word to word: readable words, or all tokens", CANDIDATES)] = "words",
     n_anchors: Annotated[int, checked("From word to word: how many lie on the way")] = 30,
@@ -69,7 +74,12 @@ def explain(
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
             path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
             explainer = models.load(model, **path, seed=seed)
-            rule: dict[str, Any] = {"baseline": baseline, "method": method, "overflow": overflow, "n_steps": n_steps}
+            rule: dict[str, Any] = {
+                "baseline": baseline or "pad",
+                "method": method,
+                "overflow": overflow,
+                "n_steps": n_steps,
+            }
             # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
             found = explainer.explain_each(texts, target, **rule, tolerance_percent=tolerance, batch_size=1)
         results: list[TextAttribution] = []

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from captum_dig.anchors import scramble
 from captum_dig.errors import at_least_one
-from captum_dig.paths.base import PathGenerator
+from captum_dig.paths.base import PathGenerator, as_ensemble
 
 # Elements of the knots that are made together.
 _BLOCK = 2**22
@@ -40,12 +40,15 @@ class StaggeredPath(PathGenerator):
     more than `n_knots` for an example, its member is the polyline through as many of them, the same number apart; it is
     as monotone and as complete.
 
+    Words belong to one tensor: for several that move together, a tuple of inputs or a list of layers, there are no
+    common windows.
+
     Args:
         inner: The path of each word: any generator of a single path, such as `StraightLine` or `MonotonicPath`.
         width: How long a word moves, as a share of the whole time, in [0, 1].
         n_orders: The number of paths to average, at least 1, even if antithetic. With ``width=1`` all would be the
             same, and there is one.
-        seed: Any integer.
+        seed: Any integer; those that differ by a multiple of 2**62 are the same.
         antithetic: Whether orders come in pairs, s and 1 - width - s, so that what is late in one is early in the
             other. In a text of two words that may be swapped, both then get the same score.
         n_knots: The largest number of knots of a member for each example, at least 2. It bounds memory, which is
@@ -77,6 +80,11 @@ class StaggeredPath(PathGenerator):
     ) -> None:
         if not isinstance(inner, PathGenerator):
             raise TypeError(f"inner must be a PathGenerator, got {type(inner).__name__}; for example StraightLine()")
+        if inner.n_paths != 1:
+            raise ValueError(
+                f"inner must give a single path, got {inner.n_paths} from {type(inner).__name__}; "
+                "put StaggeredPaths into an EnsemblePath instead"
+            )
         if not (isinstance(width, int | float) and 0 <= width <= 1):
             raise ValueError(f"width must be a number from 0 to 1, got {width!r}")
         self.inner = inner
@@ -134,12 +142,13 @@ class StaggeredPath(PathGenerator):
             raise ValueError(
                 f"inputs must have shape (B, T, ...), with words in dimension 1, got {tuple(inputs.shape)}"
             )
-        inner = self.inner(inputs, baselines)
-        if inner.dim() != inputs.dim() + 1:
+        ensemble = as_ensemble(self.inner(inputs, baselines), inputs)
+        if len(ensemble) != 1:
             raise ValueError(
-                f"inner must give a single path, got {len(inner)} from {type(self.inner).__name__}; "
+                f"inner must give a single path, got {len(ensemble)} from {type(self.inner).__name__}; "
                 "put StaggeredPaths into an EnsemblePath instead"
             )
+        inner = ensemble[0]
         shape = inputs.shape[:2]
         moving = (inputs != baselines).reshape(*shape, -1).any(dim=-1).cpu()
         plans = [self._progress(starts, moving, len(inner) - 1) for starts in self._starts(shape)]

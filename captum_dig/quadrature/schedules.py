@@ -73,7 +73,10 @@ class Schedule:
         rule = RULES[check_method(method)]
         counts = {len(k) // n_paths for k in knots}
         if len(counts) != 1:
-            raise ValueError(f"the paths of a tuple of inputs must have the same number of knots, got {sorted(counts)}")
+            raise ValueError(
+                f"the paths of a tuple of inputs must have the same number of knots, got {sorted(counts)}; "
+                "attribute to one of them at a time, or along StraightLine()"
+            )
         if at_least_one("n_steps", n_steps) < n_paths:
             raise ValueError(
                 f"n_steps must be at least {n_paths}, one for each path of the ensemble, got {n_steps}; "
