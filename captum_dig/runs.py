@@ -139,8 +139,9 @@ def first_steps(n_steps: int | str, max_steps: int, n_needed: int) -> int:
     """
     if isinstance(n_steps, str) and n_steps != "auto":
         raise ValueError(f"n_steps must be 'auto' or an integer of at least 1, got {n_steps!r}")
-    name, most = ("max_steps", max_steps) if isinstance(n_steps, str) else ("n_steps", n_steps)
-    if at_least_one(name, most) < n_needed:
+    name, given = ("max_steps", max_steps) if isinstance(n_steps, str) else ("n_steps", n_steps)
+    most = at_least_one(name, given)
+    if most < n_needed:
         raise ValueError(
             f"{name} must be at least {n_needed}, one for each path from each baseline, got {most}; "
             "take more, fewer baselines, or strategy='straight_line'"

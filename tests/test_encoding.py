@@ -132,7 +132,6 @@ def test_special_tokens_in_the_text_take_places_in_its_windows():
     assert "".join(w.text for w in alone) == "[SEP] " * 30
 
 
-
 def test_a_slow_tokenizer_is_refused():
     class Slow:
         is_fast = False
