@@ -246,6 +246,8 @@ def _budgets(results: Results, figures: dict[str, str]) -> Iterator[str]:
         "shapley_order",
     )
     for setting in results.settings:
+        if sum(results.n_texts(setting, budget) > 0 for budget in budgets) < 2:
+            continue
         lines = {}
         for path in shown:
             found = [(b, row) for b in budgets if (row := results.find(setting, b, path, "pad"))]
