@@ -59,9 +59,9 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
-def rounded(number: float) -> float | None:
-    """Keep five digits of a measurement; None where it is NaN or infinite, which JSON does not know."""
-    return float(f"{number:.5g}") if math.isfinite(number) else None
+def rounded(number: float) -> float:
+    """Keep five digits of a measurement."""
+    return float(f"{number:.5g}")
 
 
 def write(report: dict[str, Any], file: Path | None) -> None:

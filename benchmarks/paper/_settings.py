@@ -74,18 +74,19 @@ def read(dataset: str, split: str, data_dir: Path | None) -> list[tuple[str, int
     return [(text.replace("<br />", " ").strip(), label) for text, label in found]
 
 
-def test_texts(dataset: str, data_dir: Path | None, n_texts: int) -> list[str]:
-    """Read test texts: the first ones, or for IMDB the shortest, because long ones cost most.
+def texts_of(dataset: str, split: str, data_dir: Path | None, n_texts: int) -> list[str]:
+    """Read some texts of a split: the first ones, or for IMDB the shortest, because long ones cost most.
 
     Args:
         dataset: The data set.
+        split: As in `read`.
         data_dir: As in `read`.
         n_texts: How many.
 
     Returns:
         The texts.
     """
-    texts = [text for text, _ in read(dataset, "test", data_dir)]
+    texts = [text for text, _ in read(dataset, split, data_dir)]
     return sorted(texts, key=len)[:n_texts] if dataset == "imdb" else texts[:n_texts]
 
 

@@ -6,7 +6,6 @@
 Every sentence that says who leads is counted from the results, so that it cannot outlive them.
 """
 
-import argparse
 import json
 import statistics
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._pages import number, publish, table
 from benchmarks.paper._published import CORRELATION, LENGTHS, NEIGHBORS, RANDOM, TABLES, UPSAMPLED
 from benchmarks.paper._settings import PAPER, SMALL, Setting
 from captum_dig.comparison import title
@@ -32,21 +32,7 @@ Row = dict[str, Any]
 
 def main() -> None:
     """Write the page, or only make it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
-    parser.add_argument("--tiny", action="store_true", help="write nothing")
-    arguments = parser.parse_args()
-    results = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(arguments.results.glob("*.json"))}
-    text, figures = page(results)
-    if arguments.tiny:
-        print(f"{len(text.splitlines())} lines, {len(figures)} figures")
-        return
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
-    for name, figure in figures.items():
-        # Alone in a file, a picture is not part of a page that has a colour.
-        (PAGE.parent / name).write_text(figure.replace("currentColor", "#808080") + "\n", encoding="utf-8")
-    print(f"written: {PAGE}")
+    publish(__doc__, page, RESULTS, PAGE)
 
 
 def page(results: dict[str, Any]) -> tuple[str, dict[str, str]]:
@@ -70,17 +56,6 @@ def find(result: dict[str, Any], method: str, baseline: str, fraction: float = 0
     wanted = (method, baseline, fraction)
     rows: list[Row] = result["rows"]
     return next((row for row in rows if (row["method"], row["baseline"], row["top_fraction"]) == wanted), None)
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lay out a table in Markdown."""
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Write a number, or a dash where there is none."""
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _introduction(settings: Sequence[Setting], results: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from benchmarks._measuring import environment, rounded, write
-from benchmarks.paper._settings import PAPER, SEED, SMALL, M, Setting, table_methods, test_texts
+from benchmarks.paper._settings import PAPER, SEED, SMALL, M, Setting, table_methods, texts_of
 from captum_dig import TextExplainer
 from captum_dig.bench import compare
 from captum_dig.comparison import Comparison
@@ -133,7 +133,7 @@ def run(setting: Setting, arguments: argparse.Namespace, work: Path, out: Path) 
     for name, methods, baselines, n_texts, options in experiments(setting, ablate):
         if not name.startswith(arguments.only):
             continue
-        texts = test_texts(setting.dataset, arguments.data_dir, min(n_texts, arguments.n))
+        texts = texts_of(setting.dataset, "test", arguments.data_dir, min(n_texts, arguments.n))
         folder = setting.model if arguments.paper_models else arguments.models / setting.model
         explainer = TextExplainer.from_pretrained(folder, candidates="all", name=setting.name, **options)
         if arguments.device:

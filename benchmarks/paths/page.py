@@ -6,15 +6,14 @@
 Every sentence that says who leads is counted from the results, so that it cannot outlive them.
 """
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks._pages import number, publish, table
 from benchmarks.paper._settings import Setting
-from benchmarks.paper.page import BETTER, DATASETS, SHORT, number, table
+from benchmarks.paper.page import BETTER, DATASETS, SHORT
 from benchmarks.paths.study import (
     BASELINES,
     BUDGETS,
@@ -89,24 +88,12 @@ class Results:
 
 def main() -> None:
     """Write the page, or only make it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
-    parser.add_argument("--tiny", action="store_true", help="write nothing")
-    arguments = parser.parse_args()
-    files = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(arguments.results.glob("*.json"))}
-    text, figures = page(Results(files))
-    if arguments.tiny:
-        print(f"{len(text.splitlines())} lines, {len(figures)} figures")
-        return
-    PAGE.write_text(text, encoding="utf-8")
-    for name, figure in figures.items():
-        # Alone in a file, a picture is not part of a page that has a colour.
-        (PAGE.parent / name).write_text(figure.replace("currentColor", "#808080") + "\n", encoding="utf-8")
-    print(f"written: {PAGE}")
+    publish(__doc__, page, RESULTS, PAGE)
 
 
-def page(results: Results) -> tuple[str, dict[str, str]]:
+def page(files: dict[str, Any]) -> tuple[str, dict[str, str]]:
     """Make the page and its figures, by file name."""
+    results = Results(files)
     figures: dict[str, str] = {}
     parts = [
         _introduction(results),

@@ -30,7 +30,7 @@ from torch import Tensor
 
 import captum_dig
 from benchmarks._measuring import environment, rounded, write
-from benchmarks.paper._settings import SMALL, Setting, read
+from benchmarks.paper._settings import SMALL, Setting, texts_of
 from captum_dig import TextExplainer
 from captum_dig.bench import compare
 from captum_dig.comparison import Comparison
@@ -160,11 +160,11 @@ def averages(
     return rows
 
 
-def _ends(interval: Interval) -> dict[str, float | None]:
+def _ends(interval: Interval) -> dict[str, float]:
     return {"mean": rounded(interval.mean), "low": rounded(interval.low), "high": rounded(interval.high)}
 
 
-def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> dict[str, dict[str, float | None]]:
+def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> dict[str, dict[str, float]]:
     """Measure agreement between two seeds, sensitivity to noise, and token error, from a pad baseline; medians."""
     line, greedy = explainer.path("straight_line"), explainer.path("greedy")
     makers: dict[str, Callable[[int], PathGenerator]] = {
@@ -228,16 +228,26 @@ def load(setting: Setting, arguments: argparse.Namespace) -> TextExplainer:
 
 
 def chosen_texts(setting: Setting, stage: str, arguments: argparse.Namespace) -> list[str]:
-    """Read the texts of a stage; of IMDB the shortest, because long ones cost most."""
-    split = "dev" if stage == "choose" else "test"
-    texts = [text for text, _ in read(setting.dataset, split, arguments.data_dir)]
+    """Read the texts of a stage."""
     n = arguments.n or {"choose": 40, "test": setting.n_texts, "seeds": 100, "steady": 10}[stage]
-    return (sorted(texts, key=len) if setting.dataset == "imdb" else texts)[:n]
+    return texts_of(setting.dataset, "dev" if stage == "choose" else "test", arguments.data_dir, n)
 
 
-def choose(explainer: TextExplainer, texts: Sequence[str], work: Path, **options: Any) -> dict[str, Any]:
-    """Compare the paths of the grid."""
-    made, journal = grid(explainer), work / f"{explainer.classifier.name}-dev.jsonl"
+def draws(explainer: TextExplainer) -> list[AttributionMethod]:
+    """Make staggered paths of several seeds, and the straight line."""
+    line = explainer.path("straight_line")
+    found: list[AttributionMethod] = [PathMethod("integrated_gradients", line)]
+    found += [PathMethod(f"staggered#{seed}", StaggeredPath(line, WIDTH, N_ORDERS, seed)) for seed in range(5)]
+    return found
+
+
+MADE: Final = {"choose": grid, "seeds": draws}
+
+
+def beside(
+    explainer: TextExplainer, texts: Sequence[str], made: Sequence[AttributionMethod], journal: Path, **options: Any
+) -> dict[str, Any]:
+    """Compare paths with the straight line among them, at the budget of the choice."""
     comparison = compare(explainer, texts, made, BASELINES, n_steps=CHOSEN_AT, journal=journal, **options)
     return described(comparison, averages(comparison, ["integrated_gradients"]))
 
@@ -251,15 +261,6 @@ def decide(explainer: TextExplainer, texts: Sequence[str], budget: int, work: Pa
     both = pairs(explainer, made)
     means = compare(explainer, texts, both, BASELINES[:1], journal=work / f"{name}-{budget}-pairs.jsonl", **options)
     return described(whole, averages(whole, references) + averages(means, references, whole))
-
-
-def redraw(explainer: TextExplainer, texts: Sequence[str], work: Path, **options: Any) -> dict[str, Any]:
-    """Compare staggered paths of several seeds."""
-    line, journal = explainer.path("straight_line"), work / f"{explainer.classifier.name}-seeds.jsonl"
-    made: list[AttributionMethod] = [PathMethod("integrated_gradients", line)]
-    made += [PathMethod(f"staggered#{seed}", StaggeredPath(line, WIDTH, N_ORDERS, seed)) for seed in range(5)]
-    comparison = compare(explainer, texts, made, BASELINES, n_steps=CHOSEN_AT, journal=journal, **options)
-    return described(comparison, averages(comparison, ["integrated_gradients"]))
 
 
 def described(comparison: Comparison, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -305,18 +306,15 @@ def main() -> None:
         if left_out or not setting.name.startswith(arguments.only):
             continue
         explainer, texts = load(setting, arguments), chosen_texts(setting, arguments.stage, arguments)
-        if arguments.stage == "choose":
-            write(
-                choose(explainer, texts, arguments.work, **options) | machine,
-                arguments.out / f"{setting.name}-dev.json",
-            )
+        if arguments.stage in MADE:
+            name = f"{setting.name}-{'dev' if arguments.stage == 'choose' else arguments.stage}"
+            made, journal = MADE[arguments.stage](explainer), arguments.work / f"{name}.jsonl"
+            report = beside(explainer, texts, made, journal, **options) | machine
+            write(report, arguments.out / f"{name}.json")
         elif arguments.stage == "test":
             for budget in arguments.budgets:
                 report = decide(explainer, texts, budget, arguments.work, **options) | machine
                 write(report, arguments.out / f"{setting.name}-{budget}.json")
-        elif arguments.stage == "seeds":
-            report = redraw(explainer, texts, arguments.work, **options) | machine
-            write(report, arguments.out / f"{setting.name}-seeds.json")
         else:
             report = {"n_texts": len(texts), "n_steps": CHOSEN_AT, "paths": steadiness(explainer, texts, CHOSEN_AT)}
             write(report | machine, arguments.out / f"{setting.name}-steady.json")
@@ -326,9 +324,10 @@ def main() -> None:
 def tiny(folder: Path) -> None:
     """Run every stage on two texts."""
     explainer, texts = TextExplainer.demo(n_anchors=3), ["A fine film.", "Dull and far too long."]
-    print(len(choose(explainer, texts, folder, n_curve_texts=0)["rows"]), "rows to choose from")
+    for stage, make in MADE.items():
+        report = beside(explainer, texts, make(explainer), folder / f"{stage}.jsonl", n_curve_texts=0)
+        print(stage, len(report["rows"]), "rows")
     print(len(decide(explainer, texts, 8, folder, n_curve_texts=0)["rows"]), "rows that decide")
-    print(len(redraw(explainer, texts, folder, n_curve_texts=0)["rows"]), "rows of several seeds")
     print(steadiness(explainer, texts[:1], 8))
 
 

@@ -80,11 +80,7 @@ class StaggeredPath(PathGenerator):
     ) -> None:
         if not isinstance(inner, PathGenerator):
             raise TypeError(f"inner must be a PathGenerator, got {type(inner).__name__}; for example StraightLine()")
-        if inner.n_paths != 1:
-            raise ValueError(
-                f"inner must give a single path, got {inner.n_paths} from {type(inner).__name__}; "
-                "put StaggeredPaths into an EnsemblePath instead"
-            )
+        _check_single(inner, inner.n_paths)
         if not (isinstance(width, int | float) and 0 <= width <= 1):
             raise ValueError(f"width must be a number from 0 to 1, got {width!r}")
         self.inner = inner
@@ -143,11 +139,8 @@ class StaggeredPath(PathGenerator):
                 f"inputs must have shape (B, T, ...), with words in dimension 1, got {tuple(inputs.shape)}"
             )
         ensemble = as_ensemble(self.inner(inputs, baselines), inputs)
-        if len(ensemble) != 1:
-            raise ValueError(
-                f"inner must give a single path, got {len(ensemble)} from {type(self.inner).__name__}; "
-                "put StaggeredPaths into an EnsemblePath instead"
-            )
+        # A path may give more than it says.
+        _check_single(self.inner, len(ensemble))
         inner = ensemble[0]
         shape = inputs.shape[:2]
         moving = (inputs != baselines).reshape(*shape, -1).any(dim=-1).cpu()
@@ -227,6 +220,14 @@ def _integer(name: str, value: int) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}; the same one gives the same starts") from None
+
+
+def _check_single(inner: PathGenerator, n_paths: int) -> None:
+    if n_paths != 1:
+        raise ValueError(
+            f"inner must give a single path, got {n_paths} from {type(inner).__name__}; "
+            "put StaggeredPaths into an EnsemblePath instead"
+        )
 
 
 def _ranks(starts: Tensor, moving: Tensor) -> Tensor:
