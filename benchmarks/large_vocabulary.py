@@ -27,7 +27,7 @@ from torch import Tensor
 from benchmarks._measuring import alone, clock, environment, peak_gb, write
 from benchmarks.path_speed import loop_knots
 from captum_dig import MonotonicPath, Vocabulary
-from captum_dig.indexes import FaissIndex, build_index
+from captum_dig.vocabulary.indexes import FaissIndex, build_index
 
 SIZES = {"128,256 x 2,048": (128_256, 2_048), "256,000 x 1,152": (256_000, 1_152)}
 TINY = {"2,000 x 64": (2_000, 64)}
@@ -93,7 +93,7 @@ def measure(name: str, factory: str, source: tuple[int, int] | str, tiny: bool) 
     rows = table_of(source) if isinstance(source, str) else table(*source)
     search = FaissIndex if name == "faiss flat" else build_index
     started = time.perf_counter()
-    with mock.patch("captum_dig.vocabulary.build_index", search):
+    with mock.patch("captum_dig.vocabulary.rows.build_index", search):
         vocabulary = Vocabulary(rows, index=factory)
     build_s = time.perf_counter() - started
     # A user's table belongs to the model; this one is not needed any more.

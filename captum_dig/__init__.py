@@ -1,21 +1,20 @@
 """Integrated gradients for language models along a path you choose, as a Captum attribution method.
 
-The flow, one module for each stage: `vocabulary` (rows and neighbours), `anchors` (which word comes next), `tables`
-(ranked once, walked over), `paths` (knots), `quadrature` (nodes and weights), `attribution` (Captum's interface;
-`neuron` for single neurons), `convergence` (what a delta is made of), `text` (sentences in, results out), `bench`
-(methods side by side), `study` (ask people), `cli`.
+The flow, one package for each stage: `vocabulary` (rows and neighbours), `paths` (from word to word, as knots),
+`quadrature` (nodes and weights), `attribution` (Captum's interface), `models` (a text model and its tokenizer),
+`methods` and `metrics`, `text` (sentences in, results out), `comparison` (methods side by side), `study` (ask people),
+`cli`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from captum_dig.anchors import AnchorSearch, Greedy, MaxCount, Neighborhood, RandomAnchor, RandomNeighbor
     from captum_dig.attribution import DiscretizedIntegratedGradients, LayerDiscretizedIntegratedGradients
-    from captum_dig.bench import compare
-    from captum_dig.candidates import word_candidates
+    from captum_dig.attribution.convergence import ConvergenceReport, convergence_report
+    from captum_dig.attribution.neuron import NeuronDiscretizedIntegratedGradients
     from captum_dig.comparison import Comparison
-    from captum_dig.convergence import ConvergenceReport, convergence_report
+    from captum_dig.comparison.comparing import compare
     from captum_dig.errors import CaptumDigError, ModelError, PathError, VocabularyError
     from captum_dig.methods import AttributionMethod, PathMethod
     from captum_dig.metrics import (
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
         sufficiency,
         word_approximation_error,
     )
-    from captum_dig.neuron import NeuronDiscretizedIntegratedGradients
     from captum_dig.paths import (
         EnsemblePath,
         MonotonicPath,
@@ -37,53 +35,55 @@ if TYPE_CHECKING:
         UniformPath,
         upsample,
     )
-    from captum_dig.results import TextAttribution
-    from captum_dig.settings import ExplanationSettings
-    from captum_dig.text import TextExplainer
+    from captum_dig.paths.anchors import AnchorSearch, Greedy, MaxCount, Neighborhood, RandomAnchor, RandomNeighbor
+    from captum_dig.text.explainer import TextExplainer
+    from captum_dig.text.results import TextAttribution
+    from captum_dig.text.settings import ExplanationSettings
     from captum_dig.vocabulary import Vocabulary
+    from captum_dig.vocabulary.readable import word_candidates
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They are imported on first use: `captum-dig --help` needs no PyTorch.
 _HOMES = {
-    "AnchorSearch": "anchors",
+    "AnchorSearch": "paths.anchors",
     "AttributionMethod": "methods",
     "CaptumDigError": "errors",
     "Comparison": "comparison",
-    "ConvergenceReport": "convergence",
+    "ConvergenceReport": "attribution.convergence",
     "DiscretizedIntegratedGradients": "attribution",
     "EnsemblePath": "paths",
-    "ExplanationSettings": "settings",
-    "Greedy": "anchors",
+    "ExplanationSettings": "text.settings",
+    "Greedy": "paths.anchors",
     "LayerDiscretizedIntegratedGradients": "attribution",
-    "MaxCount": "anchors",
+    "MaxCount": "paths.anchors",
     "ModelError": "errors",
     "MonotonicPath": "paths",
-    "Neighborhood": "anchors",
-    "NeuronDiscretizedIntegratedGradients": "neuron",
+    "Neighborhood": "paths.anchors",
+    "NeuronDiscretizedIntegratedGradients": "attribution.neuron",
     "PathError": "errors",
     "PathGenerator": "paths",
     "PathMethod": "methods",
-    "RandomAnchor": "anchors",
-    "RandomNeighbor": "anchors",
+    "RandomAnchor": "paths.anchors",
+    "RandomNeighbor": "paths.anchors",
     "StaggeredPath": "paths",
     "StraightLine": "paths",
-    "TextAttribution": "results",
-    "TextExplainer": "text",
+    "TextAttribution": "text.results",
+    "TextExplainer": "text.explainer",
     "TokenBatch": "metrics",
     "UniformPath": "paths",
     "Vocabulary": "vocabulary",
     "VocabularyError": "errors",
-    "compare": "bench",
+    "compare": "comparison.comparing",
     "comprehensiveness": "metrics",
-    "convergence_report": "convergence",
+    "convergence_report": "attribution.convergence",
     "kendall_tau": "metrics",
     "leave_one_out": "metrics",
     "log_odds": "metrics",
     "sufficiency": "metrics",
     "upsample": "paths",
     "word_approximation_error": "metrics",
-    "word_candidates": "candidates",
+    "word_candidates": "vocabulary.readable",
 }
 
 __all__ = [

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from captum_dig.anchors import AnchorSearch, Neighborhood
-from captum_dig.attribution import DiscretizedIntegratedGradients
+from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.errors import CaptumDigError, PathError, at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator, as_ensemble
+from captum_dig.paths.anchors import AnchorSearch, Neighborhood
 from captum_dig.vocabulary import Vocabulary
 
 __all__ = ["ContractError", "check_anchor_search", "check_path"]

@@ -11,9 +11,9 @@ from captum.attr import IntegratedGradients, LayerIntegratedGradients
 from torch import nn
 
 from captum_dig import ModelError, TextExplainer
-from captum_dig.bench import DEFAULT_METHODS, compare
 from captum_dig.cli.options import COMPARED
 from captum_dig.comparison import Comparison
+from captum_dig.comparison.comparing import DEFAULT_METHODS, compare
 from captum_dig.methods import METHODS, AttributionMethod, Budget, PathMethod, Task
 from captum_dig.metrics import TokenBatch, comprehensiveness, kendall_tau, log_odds, sufficiency
 from captum_dig.paths import StaggeredPath, StraightLine

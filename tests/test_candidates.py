@@ -1,4 +1,4 @@
-"""``captum_dig.candidates``: readable words, told from a tokenizer of any kind."""
+"""``captum_dig.vocabulary.readable``: readable words, told from a tokenizer of any kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizer, PreTrainedTokenizerFast
 
-from captum_dig.candidates import MIN_WORDS, readable_rows, word_candidates
+from captum_dig.vocabulary.readable import MIN_WORDS, readable_rows, word_candidates
 
 SHARED = Path(os.environ.get("CAPTUM_DIG_SHARED", Path(__file__).parents[2] / "shared"))
 REAL_TOKENIZER = SHARED / "models" / "distilbert-sst2"

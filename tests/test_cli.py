@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from captum_dig import TextAttribution, TextExplainer, __version__, cli
 from captum_dig.cli import explaining, models, options
-from captum_dig.encoding import OVERFLOWS
+from captum_dig.models.encoding import OVERFLOWS
 from captum_dig.quadrature import RULES
-from captum_dig.strategies import NAMES
+from captum_dig.text.strategies import NAMES
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"

@@ -9,10 +9,11 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from captum_dig import bench, cli
+from captum_dig import cli
 from captum_dig.cli import datasets as hub
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.comparison import Comparison
+from captum_dig.comparison import comparing as bench
 from captum_dig.study import StudyKey
 from tests.models import tiny_classifier, tiny_tokenizer
 from tests.test_study import answers_of

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from captum_dig.encoding import TextEncoder
 from captum_dig.errors import ModelError
+from captum_dig.models.encoding import TextEncoder
 from tests.models import tiny_tokenizer
 
 SENTENCES = ["Don't café 🤗 a witty, gorgeous movie", "ünïcode naïve 🎬🎬 plot", "the end"]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captum_dig import Vocabulary
-from captum_dig.indexes import FaissIndex, HalfPrecisionIndex, RowIndex, build_index
+from captum_dig.vocabulary.indexes import FaissIndex, HalfPrecisionIndex, RowIndex, build_index
 from tests import reference
 
 INDEXES = {"faiss": lambda rows: FaissIndex(rows, "Flat"), "half precision": HalfPrecisionIndex}
@@ -88,7 +88,7 @@ def test_rows_outlive_their_index_and_are_no_copy(factory):
 
 
 def test_large_tables_are_read_at_half_precision(monkeypatch):
-    monkeypatch.setattr("captum_dig.indexes._LARGE", 1)
+    monkeypatch.setattr("captum_dig.vocabulary.indexes._LARGE", 1)
     for capability, kind in (("AVX512", HalfPrecisionIndex), ("AVX2", FaissIndex)):
         monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda answer=capability: answer)
         assert type(build_index(torch.randn(4, 2), "Flat")) is kind
@@ -99,7 +99,7 @@ def test_large_tables_are_read_at_half_precision(monkeypatch):
 def test_neighbors_are_the_same_with_either_search(seed, k):
     rows = torch.randint(0, 3, (40, 3), generator=torch.Generator().manual_seed(seed)).float()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("captum_dig.vocabulary.build_index", lambda rows, _: HalfPrecisionIndex(rows))
+        patch.setattr("captum_dig.vocabulary.rows.build_index", lambda rows, _: HalfPrecisionIndex(rows))
         vocabulary = Vocabulary(rows)
     assert vocabulary.neighbors(torch.arange(40), k).tolist() == [
         reference.neighbors(rows.numpy(), i, k) for i in range(40)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from captum_dig.monotone import is_monotone_path, monotone_mask, monotonize
+from captum_dig.paths.monotone import is_monotone_path, monotone_mask, monotonize
 from tests import reference
 
 VALUES = st.floats(-1e3, 1e3, width=32)

@@ -17,8 +17,8 @@ from captum_dig import (
     VocabularyError,
     upsample,
 )
-from captum_dig.monotone import is_monotone_path
 from captum_dig.paths import WordPath, as_ensemble
+from captum_dig.paths.monotone import is_monotone_path
 from captum_dig.testing import check_path
 from tests import reference
 

@@ -37,7 +37,7 @@ from captum_dig import (
     Vocabulary,
     VocabularyError,
 )
-from captum_dig.classifier import Classifier
+from captum_dig.models.model import Classifier
 from captum_dig.quadrature import RULES
 from captum_dig.visualization import Picture, Segment, captum_record, html_fragment, html_page, plain_text
 from tests.models import WORDS, tiny_tokenizer

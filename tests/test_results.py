@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captum_dig.results import TextAttribution
-from captum_dig.settings import ExplanationSettings
+from captum_dig.text.results import TextAttribution
+from captum_dig.text.settings import ExplanationSettings
 
 SETTINGS = ExplanationSettings(
     model="demo",

@@ -10,8 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from captum_dig import MonotonicPath, Vocabulary
-from captum_dig.candidates import row_kinds, word_candidates
 from captum_dig.metrics import anchor_shares
+from captum_dig.vocabulary.readable import row_kinds, word_candidates
 from tests.models import SPECIAL, tiny_tokenizer
 from tests.models import WORDS as TINY_WORDS
 from tests.test_candidates import (

@@ -16,7 +16,7 @@ from captum_dig import (
     StraightLine,
     Vocabulary,
 )
-from captum_dig.monotone import is_monotone_path
+from captum_dig.paths.monotone import is_monotone_path
 from captum_dig.paths.staggered import draw
 from tests.test_attribution import nonlinear
 from tests.test_paths import ROWS, Detour

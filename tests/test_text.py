@@ -30,8 +30,8 @@ from captum_dig import (
     VocabularyError,
 )
 from captum_dig.methods import Budget, PathMethod
-from captum_dig.runs import prepare
-from captum_dig.strategies import NAMES
+from captum_dig.text.batches import prepare
+from captum_dig.text.strategies import NAMES
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
@@ -481,7 +481,7 @@ def test_the_default_is_staggered_as_far_as_the_delta_asks(explainer):
 
 
 def test_words_that_can_be_read_are_needed_for_anchors_alone(classifier, tokenizer, monkeypatch):
-    monkeypatch.setattr("captum_dig.candidates.MIN_WORDS", 10**6)
+    monkeypatch.setattr("captum_dig.vocabulary.readable.MIN_WORDS", 10**6)
     explainer = make(classifier, tokenizer)
     assert explainer.explain("dull").words == ("dull",)
     with pytest.raises(ValueError, match=r'readable words, .*candidates="all"'):
@@ -519,7 +519,7 @@ def test_auto_begins_with_a_gradient_for_each_path_from_each_baseline(explainer)
 
 def test_texts_whose_paths_are_large_are_attributed_in_parts(explainer, monkeypatch):
     together = explainer.explain(TEXTS, target=1, n_steps=8)
-    monkeypatch.setattr("captum_dig.runs._TOGETHER", 1)
+    monkeypatch.setattr("captum_dig.text.batches._TOGETHER", 1)
     for one, other in zip(together, explainer.explain(TEXTS, target=1, n_steps=8), strict=True):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
 

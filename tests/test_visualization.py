@@ -520,7 +520,7 @@ def test_pictures_load_no_console_and_no_tensor_library():
         # Without the package's own __init__, which imports the attribution methods.
         "import sys, types; package = types.ModuleType('captum_dig');"
         "package.__path__ = [sys.argv[1]]; sys.modules['captum_dig'] = package;"
-        "import captum_dig.results;"
+        "import captum_dig.text.results;"
         "print(sorted({'torch', 'captum', 'rich', 'numpy'} & set(sys.modules)))"
     )
     import captum_dig

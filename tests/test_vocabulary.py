@@ -36,7 +36,7 @@ def test_rows_of_few_values_find_themselves():
 
 
 def test_colliding_hashes_are_told_apart(rows, monkeypatch):
-    monkeypatch.setattr("captum_dig.vocabulary._hash_rows", lambda r: torch.zeros(len(r), dtype=torch.int64))
+    monkeypatch.setattr("captum_dig.vocabulary.rows._hash_rows", lambda r: torch.zeros(len(r), dtype=torch.int64))
     assert torch.equal(Vocabulary(rows).find(rows), torch.arange(200))
     assert Vocabulary(rows).find(rows + 1).eq(-1).all()
 

@@ -1,6 +1,6 @@
 """What the paper ran, and what is run here: models, data sets, methods.
 
-Takes the folders that a user names; gives texts, and methods for `captum_dig.bench.compare`.
+Takes the folders that a user names; gives texts, and methods for `captum_dig.comparison.comparing.compare`.
 """
 
 import csv

@@ -51,7 +51,7 @@ from benchmarks._measuring import clock, environment, write
 from benchmarks.paper._settings import read
 from benchmarks.train_demo import bucketed, keys_of
 from captum_dig import TextExplainer
-from captum_dig.classifier import Classifier
+from captum_dig.models.model import Classifier
 
 Row = tuple[str, int]
 

@@ -24,8 +24,8 @@ import torch
 from benchmarks._measuring import environment, rounded, write
 from benchmarks.paper._settings import PAPER, SEED, SMALL, M, Setting, table_methods, texts_of
 from captum_dig import TextExplainer
-from captum_dig.bench import compare
 from captum_dig.comparison import Comparison
+from captum_dig.comparison.comparing import compare
 from captum_dig.methods import AttributionMethod, PathMethod
 
 RESULTS = Path(__file__).parents[1] / "results" / "paper"

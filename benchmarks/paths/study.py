@@ -32,8 +32,8 @@ import captum_dig
 from benchmarks._measuring import environment, rounded, write
 from benchmarks.paper._settings import SMALL, Setting, texts_of
 from captum_dig import TextExplainer
-from captum_dig.bench import compare
 from captum_dig.comparison import Comparison
+from captum_dig.comparison.comparing import compare
 from captum_dig.methods import METHODS, AttributionMethod, Budget, PathMethod, Task
 from captum_dig.metrics import (
     Interval,
@@ -45,7 +45,7 @@ from captum_dig.metrics import (
     token_error,
 )
 from captum_dig.paths import EnsemblePath, MonotonicPath, PathGenerator, StaggeredPath
-from captum_dig.runs import prepare
+from captum_dig.text.batches import prepare
 
 # The four of the paper redone, and the one inside the package, wherever --models is.
 DEMO: Final = Setting("demo", str(Path(captum_dig.__file__).parent / "demo"), "sst2", "Demo model")

@@ -71,7 +71,7 @@ def compare(
     messages = make_console(stderr=True)
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if is_watched() else nullcontext():
-            from captum_dig import bench
+            from captum_dig.comparison import comparing as bench
 
             path = {"candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
             explainer = models.load(model, **path)
@@ -107,7 +107,7 @@ def compare(
 
 def _journal(messages: Console, *decisive: object) -> Path | None:
     """Where finished texts are kept, by all that decides what is found; None for nowhere."""
-    from captum_dig.tables import TableFolder
+    from captum_dig.paths.tables import TableFolder
 
     kept = TableFolder.default()
     if kept is None:

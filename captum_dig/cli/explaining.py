@@ -13,8 +13,8 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.files import DASH, check_outputs, read_texts, write_all
 from captum_dig.cli.options import CANDIDATES, METHODS, STRATEGIES, checked, file_option, steps
-from captum_dig.encoding import OVERFLOWS
-from captum_dig.results import TextAttribution
+from captum_dig.models.encoding import OVERFLOWS
+from captum_dig.text.results import TextAttribution
 from captum_dig.visualization import html_page, terminal_text
 
 _EXPLAIN_HELP = (

@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from captum_dig.text import TextExplainer
+    from captum_dig.text.explainer import TextExplainer
 
 
 def load(model: str | None, **options: Any) -> "TextExplainer":
@@ -16,6 +16,6 @@ def load(model: str | None, **options: Any) -> "TextExplainer":
     chatter.disable_progress_bar()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
 
-    from captum_dig.text import TextExplainer
+    from captum_dig.text.explainer import TextExplainer
 
     return TextExplainer.demo(**options) if model is None else TextExplainer.from_pretrained(model, **options)

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from typer import Argument, Exit, Option, Typer
 
-from captum_dig._fields import to_json
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import check_outputs, write_all
 from captum_dig.cli.options import COMPARED, checked, file_option, method_names
+from captum_dig.records import to_json
 
 _STUDY_HELP = (
     "Ask people which explanations they find best, without telling them whose they are.\n\n"
@@ -59,7 +59,7 @@ def make(
     messages = make_console(stderr=True)
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if is_watched() else nullcontext():
-            from captum_dig import bench
+            from captum_dig.comparison import comparing as bench
             from captum_dig.study import StudyItem, make_study
             from captum_dig.visualization import cut_text
 

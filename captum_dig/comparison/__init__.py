@@ -1,11 +1,10 @@
 """What several methods' scores of the same texts are worth.
 
-`results` holds the measurements that `captum_dig.bench` makes, and averages them with intervals; `report` draws them as
-a table on the terminal, and as a page with plots and texts.
+`results` holds the measurements that `captum_dig.comparison.comparing` makes, and averages them with intervals;
+`report` draws them as a table on the terminal, and as a page with plots and texts.
 """
 
-from captum_dig.comparison.report import report_page, terminal_tables, title
-from captum_dig.comparison.results import (
+from captum_dig.comparison.records import (
     METRICS,
     ComparedText,
     Comparison,
@@ -14,6 +13,7 @@ from captum_dig.comparison.results import (
     Metric,
     Summary,
 )
+from captum_dig.comparison.report import report_page, terminal_tables, title
 
 __all__ = [
     "METRICS",

@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from captum_dig.comparison.results import METRICS, ComparedText, Comparison, Summary
+from captum_dig.comparison.records import METRICS, ComparedText, Comparison, Summary
 from captum_dig.metrics import Interval
 from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot
 

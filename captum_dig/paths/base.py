@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.errors import PathError
-from captum_dig.monotone import is_monotone_path
+from captum_dig.paths.monotone import is_monotone_path
 
 
 class PathGenerator(ABC):

@@ -11,8 +11,8 @@ import operator
 import torch
 from torch import Tensor
 
-from captum_dig.anchors import scramble
 from captum_dig.errors import at_least_one
+from captum_dig.paths.anchors import scramble
 from captum_dig.paths.base import PathGenerator, as_ensemble
 
 # Elements of the knots that are made together.

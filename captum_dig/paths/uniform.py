@@ -7,9 +7,9 @@ for: not around the word before, so that walks stay near the line instead of gat
 import torch
 from torch import Tensor
 
-from captum_dig.anchors import AnchorSearch
+from captum_dig.paths.anchors import AnchorSearch
+from captum_dig.paths.tables import WalkTable
 from captum_dig.paths.words import WordPath
-from captum_dig.tables import WalkTable
 from captum_dig.vocabulary import Vocabulary
 
 # Points of lines that are searched around at once: FAISS reads the whole vocabulary for every search.

@@ -13,12 +13,12 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from captum_dig.anchors import STRATEGIES, AnchorSearch
 from captum_dig.errors import at_least_one
-from captum_dig.monotone import monotonize
+from captum_dig.paths.anchors import STRATEGIES, AnchorSearch
 from captum_dig.paths.base import PathGenerator
-from captum_dig.tables import RankedTable, TableFolder, WalkTable, digest
-from captum_dig.vocabulary import Vocabulary
+from captum_dig.paths.monotone import monotonize
+from captum_dig.paths.tables import RankedTable, TableFolder, WalkTable, digest
+from captum_dig.vocabulary import Vocabulary, check_candidates
 
 # Tables kept, one per baseline vector; a ranked table of a 256,000-word vocabulary takes 65 MB.
 _TABLES = 8
@@ -272,28 +272,3 @@ def _resolve_strategy(strategy: str | AnchorSearch, seed: int | None) -> AnchorS
         names = ", ".join(map(repr, STRATEGIES))
         raise ValueError(f"strategy must be one of {names} or an AnchorSearch, got {strategy!r}")
     return STRATEGIES[strategy](seed)
-
-
-def check_candidates(candidates: Tensor, n_rows: int) -> Tensor:
-    """Return a copy of a mask of candidates, on the CPU.
-
-    Args:
-        candidates: The mask.
-        n_rows: V, the number of rows of the vocabulary.
-
-    Returns:
-        Shape (V,), boolean.
-
-    Raises:
-        ValueError: If it is no boolean mask of that shape, or allows no row.
-    """
-    if not isinstance(candidates, Tensor) or candidates.dtype != torch.bool or candidates.shape != (n_rows,):
-        got = (
-            f"{candidates.dtype} {tuple(candidates.shape)}"
-            if isinstance(candidates, Tensor)
-            else type(candidates).__name__
-        )
-        raise ValueError(f"candidates must be a boolean mask of shape ({n_rows},), got {got}")
-    if not bool(candidates.any()):
-        raise ValueError("candidates must allow at least one row, got a mask that is False everywhere")
-    return candidates.detach().cpu().clone()

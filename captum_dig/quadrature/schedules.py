@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.errors import at_least_one
-from captum_dig.monotone import pieces
+from captum_dig.paths.monotone import pieces
 from captum_dig.quadrature.rules import RULES, Array, CompositeGauss, check_method, cumulate, not_over
 
 Places = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from captum_dig._fields import check_keys, integer, of_format, string, tuple_of
 from captum_dig.errors import at_least_one
+from captum_dig.records import check_keys, integer, of_format, string, tuple_of
 from captum_dig.study.sheets import ANSWERS_FORMAT, FORMAT_VERSION, StudyKey
 from captum_dig.visualization import visible
 

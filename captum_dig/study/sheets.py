@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from captum_dig._fields import check_keys, integer, of_format, string, to_json, tuple_of
+from captum_dig.records import check_keys, integer, of_format, string, to_json, tuple_of
 from captum_dig.study.page import LETTERS, article, draw
 from captum_dig.visualization import Picture, Segment
 

@@ -2,7 +2,7 @@
 
 Takes text cut into `Segment`s, gathered with what is known about them in a `Picture`; gives
 something to look at. It knows no model, so it draws the scores of any attribution method.
-`captum_dig.results` comes next: it makes the pictures of what `TextExplainer` found.
+`captum_dig.text.results` comes next: it makes the pictures of what `TextExplainer` found.
 """
 
 from captum_dig.visualization.base import Picture, Scale, Segment, TokenRow, cut_text, visible

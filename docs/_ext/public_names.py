@@ -34,7 +34,7 @@ def public_names() -> dict[str, str]:
     for module in _MODULES:
         for name in importlib.import_module(module).__all__:
             places.setdefault(name, f"{module}.{name}")
-    return places | {name: f"captum_dig.tables.{name}" for name in ("RankedTable", "TableFolder")}
+    return places | {name: f"captum_dig.paths.tables.{name}" for name in ("RankedTable", "TableFolder")}
 
 
 def _rewrite(_app: Sphinx, what: str, name: str, _thing: object, _options: Any, lines: list[str]) -> None:

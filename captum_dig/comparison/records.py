@@ -1,7 +1,7 @@
 """Comparison: what the scores of several methods are worth on the same texts.
 
-Takes the measurements that `captum_dig.bench` made; gives averages with intervals, tests against a method, the texts
-where methods disagree most, a table, and JSON that reads back. `report`, beside this, draws it.
+Takes the measurements that `captum_dig.comparison.comparing` made; gives averages with intervals, tests against a
+method, the texts where methods disagree most, a table, and JSON that reads back. `report`, beside this, draws it.
 """
 
 import io
@@ -17,7 +17,6 @@ import numpy.typing as npt
 import torch
 from rich.console import Console
 
-from captum_dig._fields import TO_DICT, check_keys, from_json, of_format, to_json
 from captum_dig.metrics import (
     Interval,
     PairedTest,
@@ -27,6 +26,7 @@ from captum_dig.metrics import (
     paired_test,
     pooled_delta_percent,
 )
+from captum_dig.records import TO_DICT, check_keys, from_json, of_format, to_json
 
 FORMAT = "captum_dig.Comparison"
 FORMAT_VERSION = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_type_hints
 
-from captum_dig._fields import integer, string
+from captum_dig.records import integer, string
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from captum_dig.paths.words import check_candidates
+from captum_dig.vocabulary.rows import check_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

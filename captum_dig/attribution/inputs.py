@@ -5,14 +5,13 @@ Takes inputs, baselines and Captum's other arguments, gives attributions of the 
 `LayerDiscretizedIntegratedGradients` where `LayerIntegratedGradients` does.
 """
 
-import copy
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, cast, overload
+from typing import Literal, overload
 
 import torch
-from captum.attr import GradientAttribution, LayerIntegratedGradients
-from torch import Tensor, nn
+from captum.attr import GradientAttribution
+from torch import Tensor
 
 from captum_dig._captum import (
     BaselineType,
@@ -28,10 +27,8 @@ from captum_dig._captum import (
     tensorize_baseline,
 )
 from captum_dig.errors import at_least_one
-from captum_dig.layers import watch_layers
-from captum_dig.paths import MonotonicPath, PathGenerator, lay_out
+from captum_dig.paths import PathGenerator, lay_out
 from captum_dig.quadrature import Schedule, Spacing, check_method, check_spacing
-from captum_dig.vocabulary import Vocabulary
 
 Tensors = Tensor | tuple[Tensor, ...]
 
@@ -163,7 +160,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             (tensor([[8.]]), tensor([True]))
         """
         check_method(method)
-        _check_steps(n_steps, internal_batch_size)
+        check_steps(n_steps, internal_batch_size)
         ends, starts = _ends(inputs, baselines)
         if internal_batch_size is not None and internal_batch_size < len(ends[0]):
             warnings.warn(
@@ -225,144 +222,12 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         return self._multiply_by_inputs
 
 
-class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
-    """Integrated gradients of a layer along a path of your choice.
-
-    It has the interface of Captum's `LayerIntegratedGradients` and is one, so that everything in Captum that asks for
-    one takes it.
-
-    Args:
-        forward_func: The model, or a function that runs it, from token ids.
-        layer: The layer, or list of layers, to attribute to: usually ``model.get_input_embeddings()``.
-        path: The path from the layer's output for the baselines to its output for the inputs. None for a
-            `MonotonicPath` with its defaults over the rows of the layer, made once.
-        device_ids: As in Captum, for `DataParallel`.
-        multiply_by_inputs: As in `DiscretizedIntegratedGradients`.
-        spacing: As in `DiscretizedIntegratedGradients`.
+def check_steps(n_steps: int, internal_batch_size: int | None) -> None:
+    """Require numbers of steps and rows of at least 1.
 
     Raises:
-        TypeError: If `path` is None and a layer is not a table of embeddings.
-        ValueError: If `path` is None and several layers have different tables, or `spacing` is unknown.
-
-    Example:
-        >>> from captum_dig import StraightLine
-        >>> table = nn.Embedding(9, 4)
-        >>> dig = LayerDiscretizedIntegratedGradients(lambda ids: table(ids).sum(dim=(1, 2)), table, StraightLine())
-        >>> dig.attribute(torch.tensor([[1, 2]]), torch.tensor([[0, 0]])).shape
-        torch.Size([1, 2, 4])
-
-    References:
-        Sanyal and Ren (2021), section 2 [sanyal-ren-2021].
+        ValueError: If one of them is below 1.
     """
-
-    def __init__(
-        self,
-        forward_func: Callable[..., Tensor],
-        layer: nn.Module | list[nn.Module],
-        path: PathGenerator | None = None,
-        device_ids: list[int] | None = None,
-        multiply_by_inputs: bool = True,
-        *,
-        spacing: Spacing = "arc",
-    ) -> None:
-        # Captum's type variable stands for one of the two, not for their union.
-        super().__init__(forward_func, cast("nn.Module", layer), device_ids, multiply_by_inputs)
-        path = _default_path(layer) if path is None else path
-        self.ig: Any = DiscretizedIntegratedGradients(forward_func, path, multiply_by_inputs, spacing=spacing)
-
-    @property
-    def path(self) -> PathGenerator:
-        """The path that gradients are taken along."""
-        return cast("PathGenerator", self.ig.path)
-
-    @property
-    def spacing(self) -> Spacing:
-        """How the cell rules lay the pieces of the path on [0, 1]."""
-        return cast("Spacing", self.ig.spacing)
-
-    @logged
-    def attribute(
-        self,
-        inputs: Tensors,
-        baselines: BaselineType = None,
-        target: TargetType = None,
-        additional_forward_args: object | None = None,
-        n_steps: int = 50,
-        method: str = "gausslegendre",
-        internal_batch_size: int | None = None,
-        return_convergence_delta: bool = False,
-        attribute_to_layer_input: bool = False,
-        grad_kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Attribute the output of the forward function to the layer.
-
-        The arguments are those of Captum's `LayerIntegratedGradients.attribute`; `n_steps`, `method` and
-        `internal_batch_size` are as in `DiscretizedIntegratedGradients.attribute`.
-
-        Args:
-            inputs: Inputs of the forward function, usually token ids of shape (B, T).
-            baselines: Baseline inputs, usually token ids; None for zeros.
-            target: The output to explain, in any form that Captum takes.
-            additional_forward_args: Further arguments of the forward function. Masks and position ids belong here.
-            n_steps: The number of gradient evaluations for each example, at least 1.
-            method: The quadrature rule.
-            internal_batch_size: The largest number of rows to give to the model at once.
-            return_convergence_delta: Whether to return the delta too.
-            attribute_to_layer_input: Whether to attribute to the layer's input instead of its output.
-            grad_kwargs: Further arguments of `torch.autograd.grad`.
-
-        Returns:
-            Attributions of the shape of the layer's output, usually (B, T, D); a tuple if it returns one, a list for a
-            list of layers. With `return_convergence_delta`, a pair of these and the delta, shape (B,).
-
-        Raises:
-            ValueError: As in `DiscretizedIntegratedGradients.attribute`.
-            ModelError: If a layer does not run, or gives different outputs in several runs of one forward pass.
-            VocabularyError: If a `MonotonicPath` is used on a layer whose output is not a row of its vocabulary.
-
-        Example:
-            >>> from captum_dig import StraightLine
-            >>> table = nn.Embedding(9, 4)
-            >>> dig = LayerDiscretizedIntegratedGradients(lambda ids: table(ids).sum(dim=(1, 2)), table, StraightLine())
-            >>> dig.attribute(torch.tensor([[0, 2]]), torch.tensor([[0, 0]]))[0, 0]
-            tensor([0., 0., 0., 0.])
-        """
-        # Captum checks these with `assert`, which names neither the argument nor the remedy.
-        check_method(method)
-        _check_steps(n_steps, internal_batch_size)
-        # Captum leaves a closure on what it works with; on a copy, nothing is kept between calls.
-        watched = copy.copy(self)
-        watched.ig = copy.copy(self.ig)
-        if not isinstance(self.forward_func, nn.DataParallel) and not self.device_ids:
-            watched.forward_func = watch_layers(self.forward_func, self.layer, to_input=attribute_to_layer_input)
-        captums: Any = LayerIntegratedGradients.attribute
-        return captums.__wrapped__(
-            watched,
-            inputs,
-            baselines,
-            target,
-            additional_forward_args,
-            n_steps,
-            method,
-            internal_batch_size,
-            return_convergence_delta,
-            attribute_to_layer_input,
-            grad_kwargs,
-        )
-
-
-def _default_path(layer: nn.Module | list[nn.Module]) -> MonotonicPath:
-    layers = layer if isinstance(layer, list) else [layer]
-    vocabularies = [Vocabulary.from_layer(one) for one in layers]
-    if len({vocabulary.fingerprint for vocabulary in vocabularies}) > 1:
-        raise ValueError(
-            f"path must be given for {len(layers)} layers with different embedding tables, got None; "
-            "attribute to one layer at a time, or pass a PathGenerator that serves them all"
-        )
-    return MonotonicPath(vocabularies[0])
-
-
-def _check_steps(n_steps: int, internal_batch_size: int | None) -> None:
     at_least_one("n_steps", n_steps)
     if internal_batch_size is not None:
         at_least_one("internal_batch_size", internal_batch_size)

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from torch import Tensor
 
-from captum_dig.anchors import STRATEGIES, AnchorSearch
 from captum_dig.errors import at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator, StaggeredPath, StraightLine, UniformPath
-from captum_dig.tables import TableFolder
+from captum_dig.paths.anchors import STRATEGIES, AnchorSearch
+from captum_dig.paths.tables import TableFolder
 from captum_dig.vocabulary import Vocabulary
 
 Strategy: TypeAlias = str | AnchorSearch | PathGenerator

@@ -17,7 +17,7 @@ from captum_dig._captum import (
     construct_neuron_grad_fn,
     logged,
 )
-from captum_dig.attribution import DiscretizedIntegratedGradients
+from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.paths import PathGenerator
 from captum_dig.quadrature import Spacing
 

@@ -10,7 +10,7 @@ import os
 import warnings
 from pathlib import Path
 
-from captum_dig.comparison import METRICS, ComparedText, ComparisonSettings
+from captum_dig.comparison.records import METRICS, ComparedText, ComparisonSettings
 
 
 class Journal:

@@ -1,8 +1,8 @@
 r"""The monotonize step: what keeps a walk from word to word a valid path of integration.
 
 Takes points and a baseline, gives points that lie between them. Pure functions of tensors, every one element-wise, so
-they broadcast over any leading dimensions. `captum_dig.anchors` uses them to price candidates, `captum_dig.paths` to
-build knots.
+they broadcast over any leading dimensions. `captum_dig.paths.anchors` uses them to price candidates, `captum_dig.paths`
+to build knots.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Attribution methods by name: ours and Captum's, asked the same question.
 
 Takes a `Task`, what a classifier answers to some embeddings and where explanations start; gives a score for each token.
-`captum_dig.bench` sets them side by side.
+`captum_dig.comparison.comparing` sets them side by side.
 """
 
 import warnings
@@ -13,7 +13,7 @@ import torch
 from captum.attr import DeepLift, InputXGradient
 from torch import Tensor, nn
 
-from captum_dig.attribution import DiscretizedIntegratedGradients
+from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.errors import ModelError, at_least_one
 from captum_dig.paths import PathGenerator, StraightLine
 from captum_dig.quadrature import Spacing, check_method, check_spacing

@@ -25,8 +25,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from captum_dig.anchors import AnchorSearch, Neighborhood
 from captum_dig.errors import PathError
+from captum_dig.paths.anchors import AnchorSearch, Neighborhood
 from captum_dig.vocabulary import BLOCK_ELEMENTS, Vocabulary
 
 # Rows searched for at once: FAISS reads the whole vocabulary for every search.

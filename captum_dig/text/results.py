@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from captum_dig._fields import (
+from captum_dig.records import (
     TO_DICT,
     check_keys,
     flag,
@@ -25,7 +25,7 @@ from captum_dig._fields import (
     to_json,
     tuple_of,
 )
-from captum_dig.settings import ExplanationSettings
+from captum_dig.text.settings import ExplanationSettings
 from captum_dig.visualization import (
     Picture,
     TokenRow,

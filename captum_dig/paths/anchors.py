@@ -1,8 +1,8 @@
 """AnchorSearch: which word a path visits next.
 
 Takes the rows around a word, gives a cost for each: the candidate with the lowest is the next anchor. The cost depends
-on the current word, the candidate, the baseline and the number of anchors only, so `captum_dig.tables` ranks each row's
-candidates once and walks over the result.
+on the current word, the candidate, the baseline and the number of anchors only, so `captum_dig.paths.tables` ranks each
+row's candidates once and walks over the result.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.errors import PathError
-from captum_dig.monotone import monotone_mask, monotonize
+from captum_dig.paths.monotone import monotone_mask, monotonize
 from captum_dig.vocabulary import Vocabulary
 
 

@@ -12,15 +12,15 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from captum_dig.attribution import DiscretizedIntegratedGradients
-from captum_dig.classifier import Classifier
-from captum_dig.encoding import Encoding, TextEncoder
+from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.errors import ModelError, at_least_one
 from captum_dig.methods import Task
+from captum_dig.models.encoding import Encoding, TextEncoder
+from captum_dig.models.model import Classifier
 from captum_dig.paths import PathGenerator, WordPath
 from captum_dig.quadrature import Spacing
-from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
-from captum_dig.settings import ExplanationSettings
+from captum_dig.text.results import LARGE_DELTA_PERCENT, TextAttribution
+from captum_dig.text.settings import ExplanationSettings
 
 # Where n_steps="auto" begins.
 _FIRST_STEPS = 50

@@ -24,8 +24,8 @@ from captum_dig._captum import (
     run_forward,
     tensorize_baseline,
 )
-from captum_dig.attribution import DiscretizedIntegratedGradients
-from captum_dig.layers import recorded, same
+from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
+from captum_dig.attribution.watching import recorded, same
 
 Method = IntegratedGradients | DiscretizedIntegratedGradients | LayerIntegratedGradients
 Tensors = tuple[Tensor, ...]

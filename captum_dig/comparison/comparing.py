@@ -17,11 +17,9 @@ import torch
 from torch import Tensor
 
 from captum_dig import __version__
-from captum_dig.candidates import row_kinds
-from captum_dig.comparison import ComparedText, Comparison, ComparisonSettings, Measurement
-from captum_dig.encoding import Encoding, as_texts
+from captum_dig.comparison.journal import Journal
+from captum_dig.comparison.records import ComparedText, Comparison, ComparisonSettings, Measurement
 from captum_dig.errors import ModelError, at_least_one
-from captum_dig.journals import Journal
 from captum_dig.methods import METHODS, AttributionMethod, Budget, LeaveOneOut, PathMethod, Task
 from captum_dig.metrics import (
     TokenBatch,
@@ -34,9 +32,11 @@ from captum_dig.metrics import (
     word_approximation_error,
 )
 from captum_dig.metrics.faithfulness import Protocol
+from captum_dig.models.encoding import Encoding, as_texts
 from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, WordPath
-from captum_dig.runs import check_ids, prepare
-from captum_dig.text import TextExplainer
+from captum_dig.text.batches import check_ids, prepare
+from captum_dig.text.explainer import TextExplainer
+from captum_dig.vocabulary.readable import row_kinds
 
 # Methods that are a path of the explainer, and its strategy.
 STRATEGIES: Final = {

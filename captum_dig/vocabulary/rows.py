@@ -1,7 +1,7 @@
 """The rows that an embedding layer can emit, searchable: the first stage of the flow.
 
 Takes the table of a model's input embeddings, gives row ids for vectors, the K nearest rows of a row, and the distance
-from any point to its nearest row. `captum_dig.anchors` walks over the neighbours that are found here.
+from any point to its nearest row. `captum_dig.paths.anchors` walks over the neighbours that are found here.
 """
 
 import functools
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from captum_dig.errors import VocabularyError, at_least_one
-from captum_dig.indexes import CHUNK, build_index
+from captum_dig.vocabulary.indexes import CHUNK, build_index
 
 # Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
 BLOCK_ELEMENTS = 4_000_000
@@ -376,3 +376,28 @@ def _hash_rows(rows: Tensor) -> Tensor:
     multipliers = torch.randint(-(2**63), 2**63 - 1, (rows.shape[1],), generator=generator) | 1
     bits = [((chunk + 0.0).view(torch.int32) * multipliers).sum(dim=1) for _, chunk in _chunks(rows)]
     return torch.cat(bits) if bits else torch.zeros(0, dtype=torch.int64)
+
+
+def check_candidates(candidates: Tensor, n_rows: int) -> Tensor:
+    """Return a copy of a mask of candidates, on the CPU.
+
+    Args:
+        candidates: The mask.
+        n_rows: V, the number of rows of the vocabulary.
+
+    Returns:
+        Shape (V,), boolean.
+
+    Raises:
+        ValueError: If it is no boolean mask of that shape, or allows no row.
+    """
+    if not isinstance(candidates, Tensor) or candidates.dtype != torch.bool or candidates.shape != (n_rows,):
+        got = (
+            f"{candidates.dtype} {tuple(candidates.shape)}"
+            if isinstance(candidates, Tensor)
+            else type(candidates).__name__
+        )
+        raise ValueError(f"candidates must be a boolean mask of shape ({n_rows},), got {got}")
+    if not bool(candidates.any()):
+        raise ValueError("candidates must allow at least one row, got a mask that is False everywhere")
+    return candidates.detach().cpu().clone()

@@ -15,18 +15,19 @@ import torch
 from torch import Tensor
 
 from captum_dig import __version__
-from captum_dig.candidates import candidate_rows
-from captum_dig.classifier import Classifier, load_pretrained
-from captum_dig.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
 from captum_dig.errors import ModelError, at_least_one
+from captum_dig.models.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
+from captum_dig.models.loading import load_pretrained
+from captum_dig.models.model import Classifier
 from captum_dig.paths import MonotonicPath, PathGenerator, WordPath
+from captum_dig.paths.tables import RankedTable, TableFolder
 from captum_dig.quadrature import Spacing, check_method, check_spacing
-from captum_dig.results import LARGE_DELTA_PERCENT, TextAttribution
-from captum_dig.runs import Doubling, Run, check_ids, first_steps
-from captum_dig.settings import ExplanationSettings
-from captum_dig.strategies import PathShelf, Strategy
-from captum_dig.tables import RankedTable, TableFolder
+from captum_dig.text.batches import Doubling, Run, check_ids, first_steps
+from captum_dig.text.results import LARGE_DELTA_PERCENT, TextAttribution
+from captum_dig.text.settings import ExplanationSettings
+from captum_dig.text.strategies import PathShelf, Strategy
 from captum_dig.vocabulary import Vocabulary
+from captum_dig.vocabulary.readable import candidate_rows
 
 if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
