@@ -16,7 +16,7 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, say, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import DASH, check_outputs, write_all
-from captum_dig.cli.options import CANDIDATES, COMPARED, PROTOCOLS, checked, file_option, method_names
+from captum_dig.cli.options import CANDIDATES, COMPARED, PROTOCOLS, TRUST, checked, file_option, method_names
 
 if TYPE_CHECKING:
     from captum_dig.comparison import Comparison
@@ -44,6 +44,7 @@ def compare(
         str, Option(help="A file of texts (.txt, .tsv, .csv, .jsonl), or a data set on the hub.", metavar="FILE|NAME")
     ],
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    trust_remote_code: Annotated[bool, TRUST] = False,
     methods: Annotated[
         str, Option(help=f"Which methods, with commas between: {', '.join(COMPARED)}, dig_uniform.", metavar="NAMES")
     ] = ",".join(COMPARED),
@@ -74,7 +75,7 @@ def compare(
             from captum_dig.comparison import comparing as bench
 
             path = {"candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-            explainer = models.load(model, **path)
+            explainer = models.load(model, trust_remote_code, **path)
         model_is = (explainer.classifier.name, explainer.classifier.fingerprint, explainer.encoder.fingerprint)
         decisive = (__version__, *model_is, names, baseline)
         journal = _journal(messages, *decisive, n_steps, protocol, *path.values(), seed)

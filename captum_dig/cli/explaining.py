@@ -12,7 +12,7 @@ from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.files import DASH, check_outputs, read_texts, write_all
-from captum_dig.cli.options import CANDIDATES, METHODS, STRATEGIES, checked, file_option, steps
+from captum_dig.cli.options import CANDIDATES, METHODS, STRATEGIES, TRUST, checked, file_option, steps
 from captum_dig.models.encoding import OVERFLOWS
 from captum_dig.text.results import TextAttribution
 from captum_dig.visualization import html_page, terminal_text
@@ -40,6 +40,7 @@ def explain(
         Path | None, file_option("--file", "Explain each line of this file too; - is standard input.")
     ] = None,
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    trust_remote_code: Annotated[bool, TRUST] = False,
     target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
     baseline: Annotated[
         list[str] | None,
@@ -73,7 +74,7 @@ def explain(
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
             path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-            explainer = models.load(model, **path, seed=seed)
+            explainer = models.load(model, trust_remote_code, **path, seed=seed)
             rule: dict[str, Any] = {
                 "baseline": baseline or "pad",
                 "method": method,

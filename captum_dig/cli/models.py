@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from captum_dig.text.explainer import TextExplainer
 
 
-def load(model: str | None, **options: Any) -> "TextExplainer":
+def load(model: str | None, trust_remote_code: bool = False, **options: Any) -> "TextExplainer":
     """Load a model by its name or folder, or the embedded one, without the chatter of its library."""
     from transformers.utils import logging as chatter
 
@@ -18,4 +18,6 @@ def load(model: str | None, **options: Any) -> "TextExplainer":
 
     from captum_dig.text.explainer import TextExplainer
 
-    return TextExplainer.demo(**options) if model is None else TextExplainer.from_pretrained(model, **options)
+    if model is None:
+        return TextExplainer.demo(**options)
+    return TextExplainer.from_pretrained(model, trust_remote_code=trust_remote_code, **options)

@@ -26,6 +26,9 @@ COMPARED = (
 )
 
 
+TRUST = Option("--trust-remote-code", help="Run Python code that comes with the model; read it first.")
+
+
 def method_names(methods: str) -> list[str]:
     """Read names with commas between; dashes are as good as underscores."""
     return [name.strip().replace("-", "_") for name in methods.split(",") if name.strip()]

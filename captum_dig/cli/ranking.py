@@ -10,7 +10,7 @@ from typer import Argument, Exit, Option, echo
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
-from captum_dig.cli.options import CANDIDATES, RANKED, checked
+from captum_dig.cli.options import CANDIDATES, RANKED, TRUST, checked
 
 _NEIGHBORS_HELP = (
     "Rank the whole vocabulary of a model ahead of time.\n\n"
@@ -22,6 +22,7 @@ _NEIGHBORS_HELP = (
 @app.command(help=_NEIGHBORS_HELP)
 def neighbors(
     model: Annotated[str | None, Argument(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    trust_remote_code: Annotated[bool, TRUST] = False,
     baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
     strategy: Annotated[str, checked("How words on the way are chosen", RANKED)] = "greedy",
     candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
@@ -41,7 +42,7 @@ def neighbors(
     started = time.perf_counter()
     with warnings_as_lines(messages):
         path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-        table = models.load(model, **path, cache=True if cache is None else cache).table(baseline)
+        table = models.load(model, trust_remote_code, **path, cache=True if cache is None else cache).table(baseline)
         with progress_bar(messages, "Ranking", len(table), shown=is_watched()) as bar:
             for done in table.rank_all():
                 bar.update(bar.task_ids[0], completed=done)

@@ -14,7 +14,7 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import check_outputs, write_all
-from captum_dig.cli.options import COMPARED, checked, file_option, method_names
+from captum_dig.cli.options import COMPARED, TRUST, checked, file_option, method_names
 from captum_dig.records import to_json
 
 _STUDY_HELP = (
@@ -39,6 +39,7 @@ def make(
     html: Annotated[Path, file_option("--html", "The page, for people.")],
     key: Annotated[Path, file_option("--key", "The key, for you.")],
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
+    trust_remote_code: Annotated[bool, TRUST] = False,
     methods: Annotated[
         str, Option(help=f"Two or more, with commas between: {', '.join(COMPARED)}.", metavar="NAMES")
     ] = "integrated_gradients,dig_greedy,dig_maxcount",
@@ -63,7 +64,7 @@ def make(
             from captum_dig.study import StudyItem, make_study
             from captum_dig.visualization import cut_text
 
-            explainer = models.load(model)
+            explainer = models.load(model, trust_remote_code)
         with progress_bar(messages, "Explaining", len(texts), shown=is_watched()) as bar:
 
             def progress(done: int) -> None:

@@ -199,11 +199,21 @@ class Classifier:
                     module.training = mode
 
     def max_tokens(self, tokenizer: "PreTrainedTokenizerBase") -> int | None:
-        """How many tokens the model reads, special ones included; None if nothing limits it."""
+        """Count the tokens that the model reads, special ones included; None if nothing limits it.
+
+        Raises:
+            ModelError: If the tokenizer's limit is no number.
+        """
         limits = []
+        longest = tokenizer.model_max_length
+        if isinstance(longest, bool) or not isinstance(longest, int | float):
+            raise ModelError(
+                f"tokenizer must have a number as model_max_length, got {longest!r} for {self.name!r}; "
+                "correct it in tokenizer_config.json"
+            )
         # Tokenizers without a limit say 10**30.
-        if tokenizer.model_max_length < 10**9:
-            limits.append(int(tokenizer.model_max_length))
+        if longest < 10**9:
+            limits.append(int(longest))
         positions = getattr(self.model.config, "max_position_embeddings", None)
         if isinstance(positions, int) and positions > 0:
             # Models that number positions from their padding index on lose as many (RoBERTa: 514 rows, 512 tokens).

@@ -17,7 +17,7 @@ from torch import Tensor
 from captum_dig import __version__
 from captum_dig.errors import ModelError, at_least_one
 from captum_dig.models.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
-from captum_dig.models.loading import load_pretrained
+from captum_dig.models.loading import check_tokenizer, load_pretrained
 from captum_dig.models.model import Classifier
 from captum_dig.paths import MonotonicPath, PathGenerator, WordPath
 from captum_dig.paths.tables import RankedTable, TableFolder
@@ -98,6 +98,7 @@ class TextExplainer:
         self.classifier = Classifier(model, name)
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
         self.vocabulary = Vocabulary.from_layer(self.classifier.layer)
+        check_tokenizer(tokenizer, len(self.vocabulary), self.classifier.name)
         rows = candidate_rows(candidates, tokenizer, len(self.vocabulary))
         self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
@@ -109,22 +110,29 @@ class TextExplainer:
 
     @classmethod
     def from_pretrained(
-        cls, name_or_folder: str | Path, *, dtype: torch.dtype = torch.float32, **options: Any
+        cls,
+        name_or_folder: str | Path,
+        *,
+        dtype: torch.dtype = torch.float32,
+        trust_remote_code: bool = False,
+        **options: Any,
     ) -> "TextExplainer":
         """Load a classifier by its name on the Hugging Face hub or from a folder.
 
         Args:
-            name_or_folder: The name or folder.
+            name_or_folder: The name or folder of a whole model, or of a PEFT adapter (LoRA and others).
             dtype: The type to load the weights as.
+            trust_remote_code: Whether Python code that comes with the model may run. Read it first.
             options: Further arguments of the constructor.
 
         Returns:
             The explainer.
 
         Raises:
-            ModelError: If there is no such model, or it is not a fine-tuned sequence classifier.
+            ModelError: If there is no such model, its files cannot be read, or it is not a fine-tuned sequence
+                classifier.
         """
-        model, tokenizer = load_pretrained(name_or_folder, dtype)
+        model, tokenizer = load_pretrained(name_or_folder, dtype, trust_remote_code=trust_remote_code)
         return cls(model, tokenizer, **{"name": str(name_or_folder), **options})
 
     @classmethod
