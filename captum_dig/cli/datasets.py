@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-# What data sets call the column of texts.
-_COLUMNS = ("text", "sentence", "review", "content")
+from captum_dig.models.encoding import TEXT_COLUMNS
 
 
 def read_dataset(name: str, split: str, column: str | None, n: int) -> list[str]:
@@ -73,7 +72,7 @@ def _from_file(path: Path, column: str | None) -> Iterator[str]:
 def _from_rows(rows: Iterator[list[str]], column: str | None) -> Iterator[str]:
     head = next(rows, [])
     names = [name.strip().casefold() for name in head]
-    wanted = _COLUMNS if column is None else (column.strip().casefold(),)
+    wanted = TEXT_COLUMNS if column is None else (column.strip().casefold(),)
     place = next((names.index(name) for name in wanted if name in names), None)
     if column is not None and place is None:
         raise ValueError(f"--column must be one of {', '.join(map(repr, head))}, got {column!r}")
@@ -96,7 +95,7 @@ def _from_records(records: Iterable[Any], column: str | None) -> Iterator[str]:
         if not isinstance(record, dict):
             raise ValueError(f"--data must hold one JSON object a line, got {type(record).__name__}")
         names = list(record)
-        name = column if column is not None else next((name for name in _COLUMNS if name in names), None)
+        name = column if column is not None else next((name for name in TEXT_COLUMNS if name in names), None)
         if name not in names:
             listed = ", ".join(map(repr, names)) or "none"
             raise ValueError(f"--column must name the texts, one of {listed}, got {column!r}")

@@ -23,7 +23,7 @@ _NEIGHBORS_HELP = (
 def neighbors(
     model: Annotated[str | None, Argument(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     trust_remote_code: Annotated[bool, TRUST] = False,
-    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
+    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk, a token or id:N.", metavar="TOKEN")] = "pad",
     strategy: Annotated[str, checked("How words on the way are chosen", RANKED)] = "greedy",
     candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
     n_anchors: Annotated[int, checked("How many words lie on the way")] = 30,

@@ -43,7 +43,7 @@ def make(
     methods: Annotated[
         str, Option(help=f"Two or more, with commas between: {', '.join(COMPARED)}.", metavar="NAMES")
     ] = "integrated_gradients,dig_greedy,dig_maxcount",
-    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk or a token.", metavar="TOKEN")] = "pad",
+    baseline: Annotated[str, Option(help="Starting point: pad, mask, unk, a token or id:N.", metavar="TOKEN")] = "pad",
     n: Annotated[int, checked("How many texts, the first ones")] = 20,
     n_steps: Annotated[int, checked("Gradients that a method may take for a text")] = 50,
     seed: Annotated[int, Option(help="For the order of the explanations.", metavar="N")] = 0,

@@ -7,7 +7,7 @@ to what the model can read. `captum_dig.text` explains what comes out of here.
 import hashlib
 import operator
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -23,6 +23,16 @@ OVERFLOWS: tuple[str, ...] = get_args(Overflow)
 
 # Special tokens that can be called by what they are for.
 _ROLES = ("pad", "mask", "unk", "eos", "bos", "sep", "cls")
+# What data sets call the column of texts.
+TEXT_COLUMNS = ("text", "sentence", "review", "content")
+
+# Names that other tools have for kinds of baselines, which are words too.
+_KINDS = {
+    "an embedding of zeros": ("zero", "zeros", "0"),
+    "the mean of all embeddings": ("mean", "average"),
+    "random embeddings": ("random", "uniform", "gaussian", "noise"),
+    "an empty text": ("empty", "none", "null", "blank"),
+}
 
 
 @dataclass(frozen=True)
@@ -163,28 +173,49 @@ class TextEncoder:
 
         Args:
             argument: How messages call it.
-            token: A special token's role, such as ``"pad"`` or ``"mask"``; a token of the vocabulary; or an id.
+            token: A special token's role, such as ``"pad"`` or ``"mask"``; a token of the vocabulary; or an id. Where a
+                token could be taken for something else, ``"token:zero"`` is the token and ``"id:0"`` the id.
             n_rows: The number of rows that the model has.
 
         Returns:
             The id.
 
         Raises:
-            ValueError: If there is no such token; the message lists the roles there are.
+            ValueError: If there is no such token, or its name could mean another kind of baseline; the message lists
+                the roles there are.
         """
         roles = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
-        known = {role: i for role, i in roles.items() if i is not None}
-        found = known.get(str(token))
-        if found is None and isinstance(token, str):
-            # Asked last, because a tokenizer copies its vocabulary to answer.
-            found = self.tokenizer.get_vocab().get(token)
-        index = as_index(token) if found is None else int(found)
-        if index is None or index >= n_rows:
+        known = {role: int(i) for role, i in roles.items() if i is not None}
+        index, unclear = self._read(token, known, n_rows) if isinstance(token, str) else (as_index(token), "")
+        if index is None or index >= n_rows or unclear:
             names = ", ".join(map(repr, known))
             raise ValueError(
-                f"{argument} must be one of {names}, a token of the vocabulary or an id below {n_rows}, got {token!r}"
+                f"{argument} must be one of {names}, a token of the vocabulary or an id below {n_rows}, "
+                f"got {token!r}{unclear}"
             )
         return index
+
+    def _read(self, token: str, known: Mapping[str, int], n_rows: int) -> tuple[int | None, str]:
+        """Look up the row of a token, and say what else its name could mean."""
+        if token in known:
+            return known[token], ""
+        # Asked late, because a tokenizer copies its vocabulary to answer.
+        vocabulary = self.tokenizer.get_vocab()
+        kind, _, rest = token.partition(":")
+        if kind == "token" and rest in vocabulary:
+            return int(vocabulary[rest]), ""
+        if kind == "id" and rest.isdecimal():
+            return int(rest), ""
+        number = as_index(token)
+        readings = [f"'token:{token}' is the token"] * (token in vocabulary)
+        readings += [f"'id:{token}' is the id"] * (number is not None and number < n_rows)
+        found = int(vocabulary[token]) if token in vocabulary else number
+        meant = next((meaning for meaning, names in _KINDS.items() if token.casefold() in names), "")
+        if token in _ROLES:
+            meant = "a special token that this tokenizer lacks"
+        if len(readings) > 1 or (readings and meant):
+            return found, f"{meant and f', which may mean {meant}'}; {', '.join(readings)}"
+        return found, ""
 
     def show(self, token_id: int) -> str:
         """Write a token as a person reads it, without the marks of its tokenizer."""
@@ -265,23 +296,56 @@ def as_index(value: str | int) -> int | None:
 
 
 def as_texts(texts: Iterable[str]) -> list[str]:
-    """Check texts, and hold them.
+    """Check texts, and list them.
 
     Args:
         texts: Any strings, one by one.
 
     Returns:
-        Them.
+        The texts.
 
     Raises:
-        TypeError: If they are one string, or one of them is none.
+        TypeError: If they are one string, have no order, or one of them is none.
+
+    Example:
+        >>> as_texts(text for text in ("good", "bad"))
+        ['good', 'bad']
     """
     if isinstance(texts, str):
         raise TypeError("texts must be a sequence of strings, got one string; put it into a list, or call explain")
-    if not isinstance(texts, Iterable):
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # a table of pandas is read as its columns' names
+        raise TypeError(f"texts must be a string or a sequence of strings, got {_told(texts, 'texts')}")
+    if isinstance(texts, Set) and not isinstance(texts, KeysView):
+        raise TypeError(f"texts must have an order, got a {type(texts).__name__}; pass a list, such as sorted(texts)")
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray):
         raise TypeError(f"texts must be a string or a sequence of strings, got {type(texts).__name__}")
-    texts = list(texts)
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"texts must be strings, got {type(text).__name__} in place {number}")
-    return texts
+    if isinstance(texts, tuple) and len(texts) == 2:
+        raise TypeError(f"texts must be a list where there are two, got a tuple of two{_ONE}; pass a list of two texts")
+    listed = list(texts)
+    for number, text in enumerate(listed):
+        if isinstance(text, str):
+            continue
+        if isinstance(text, Mapping):
+            got = _told(text, f"texts[{number}]")
+        elif isinstance(text, tuple | list):
+            got = f"a {type(text).__name__} of {len(text)} in place {number}{_ONE}; pass a flat list"
+        else:
+            got = f"{type(text).__name__} in place {number}"
+        raise TypeError(f"texts must be strings, got {got}")
+    return listed
+
+
+# Said of what other tools take for two texts that a model reads together.
+_ONE = ", where one text at a time is explained, and no pairs"
+
+
+def _told(sample: Iterable[Any], name: str) -> str:
+    """Say what to pass in place of a mapping, which Python would read as its keys."""
+    keys = [str(key) for key in sample]
+    got = f"{type(sample).__name__} with {', '.join(map(repr, keys[:5])) or 'nothing'}"
+    if "text_pair" in keys:
+        return f"{got}{_ONE}; pass a string"
+    if "input_ids" in keys:
+        return f"{got}; pass the text itself, which is encoded here"
+    column = next((key for key in TEXT_COLUMNS if key in keys), keys[0] if keys else None)
+    return got if column is None else f"{got}; pass what it holds, such as {name}[{column!r}]"

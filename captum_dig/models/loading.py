@@ -170,7 +170,7 @@ def _adapter(name: str) -> Mapping[str, Any] | None:
 
 def _find(name: str, file: str) -> Path | None:
     """Find a file of a folder or a repository on the hub, from where it is downloaded; None where it is missing."""
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     if Path(name).is_dir():
         return Path(name) / file if (Path(name) / file).is_file() else None

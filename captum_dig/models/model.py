@@ -8,7 +8,7 @@ import hashlib
 import json
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -42,13 +42,13 @@ class Classifier:
         name: What messages and results call the model; None for the name that it was loaded by.
 
     Raises:
-        ModelError: If the model has no label names or no table of input embeddings.
+        ModelError: If the model has no table of input embeddings, no label names, or none for an index.
     """
 
     def __init__(self, model: "PreTrainedModel", name: str | None = None) -> None:
         if not isinstance(model, nn.Module) or not hasattr(model, "get_input_embeddings"):
             raise ModelError(f"model must be a Hugging Face model, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
-        labels: dict[int, str] | None = getattr(model.config, "id2label", None)
+        labels: Any = getattr(model.config, "id2label", None)
         if not labels:
             raise ModelError(
                 f"model must have labels in its configuration, got {type(model).__name__}; {_NOT_A_CLASSIFIER}"
@@ -60,7 +60,7 @@ class Classifier:
         self.layer = layer
         self._tables = _tables_like(layer, model)
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
-        self.labels = tuple(str(labels[i]) for i in sorted(labels))
+        self.labels = _labels(labels)
         with _LOCKS_LOCK:
             self._lock = _LOCKS.setdefault(model, threading.Lock())
 
@@ -73,6 +73,8 @@ class Classifier:
     def fingerprint(self) -> str:
         """What tells these weights, and what is configured about them, from others."""
         told = {name: value for name, value in self.model.config.to_dict().items() if name not in _UNTOLD}
+        # The configuration's own keys may be numbers and digits, which have no order.
+        told["id2label"] = dict(enumerate(self.labels))
         digest = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode())
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
@@ -225,6 +227,23 @@ class Classifier:
             lost = max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0)
             limits.append(positions - lost)
         return min(limits, default=None)
+
+
+def _labels(labels: Any) -> tuple[str, ...]:
+    """Put the names of labels into the order of their indexes, which JSON makes strings."""
+    pairs = labels.items() if isinstance(labels, Mapping) else enumerate(labels) if _is_list(labels) else ()
+    by_index = {as_index(key): str(name) for key, name in pairs}
+    if not by_index or set(by_index) != set(range(len(labels))):
+        got = f"keys {', '.join(map(repr, list(labels)[:12]))}" if isinstance(labels, Mapping) else repr(labels)
+        raise ModelError(
+            f"model must have a label for each index from 0 on, got {got}; "
+            "set model.config.id2label to a dictionary such as {0: 'NEGATIVE', 1: 'POSITIVE'}"
+        )
+    return tuple(by_index[i] for i in range(len(by_index)))
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _tables_like(layer: nn.Module, model: nn.Module) -> list[nn.Module]:

@@ -192,8 +192,9 @@ class TextExplainer:
             target: The class to explain: ``"predicted"``, a label's name or its index; or a sequence of these, one for
                 each text.
             baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another
-                special token's role, a token of the vocabulary, or its id. Of several, the mean of the explanations,
-                which share the steps.
+                special token's role, a token of the vocabulary, or its id. ``"token:zero"`` is the word where
+                ``"zero"`` could mean another kind of baseline. Of several, the mean of the explanations, which share
+                the steps.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
                 have 4 paths. With ``"auto"`` 50, then twice as many, from anew, while the text's delta is above the
