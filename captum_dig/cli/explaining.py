@@ -45,7 +45,9 @@ def explain(
     baseline: Annotated[
         list[str] | None,
         Option(
-            help="Starting point: pad, mask, unk, a token or id:N; several are averaged.", metavar="TOKEN", show_default="pad"
+            help="Starting point: pad, mask, unk, a token or id:N; several are averaged.",
+            metavar="TOKEN",
+            show_default="pad",
         ),
     ] = None,
     strategy: Annotated[str, checked("The way from the baseline to the text", STRATEGIES)] = "staggered",

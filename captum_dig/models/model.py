@@ -153,11 +153,17 @@ class Classifier:
             )
         return logits
 
+    @property
+    def is_regression(self) -> bool:
+        """Whether the outputs are values, not scores of classes: Transformers trains a single output so by default."""
+        kind = getattr(self.model.config, "problem_type", None)
+        return kind == "regression" or (kind is None and len(self.labels) == 1)
+
     def probabilities(self, logits: Tensor) -> Tensor:
         """Turn logits of shape (B, C) into probabilities; NaN for a regression, which has none."""
-        kind = getattr(self.model.config, "problem_type", None)
-        if kind == "regression":
+        if self.is_regression:
             return torch.full_like(logits, torch.nan)
+        kind = getattr(self.model.config, "problem_type", None)
         if kind == "multi_label_classification" or logits.shape[1] == 1:
             return logits.sigmoid()
         return logits.softmax(dim=1)

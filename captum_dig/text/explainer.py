@@ -298,7 +298,7 @@ class TextExplainer:
             n_steps=first_steps(n_steps, max_steps, path.n_paths * len(baseline_ids)),
             method=method,
             spacing=self._spacing,
-            output="logit",
+            output="value" if self.classifier.is_regression else "logit",
             version=__version__,
             seed=_seed_of(path),
         )

@@ -82,7 +82,7 @@ class TextAttribution:
         word_offsets: Start and end of each word in `text`: not empty, in order, without overlap.
         word_scores: What each word adds: the sum of its tokens.
         labels: The name of each class.
-        probabilities: The probability of each class at the text, in [0, 1].
+        probabilities: The probability of each class at the text, in [0, 1]; NaN for each of a regression.
         target: The index of the class explained.
         input_value: The explained output at the text.
         baseline_value: The explained output at the baseline; the mean of them at several.
@@ -181,18 +181,23 @@ class TextAttribution:
         return tuple(self.text[start:stop] for start, stop in self.word_offsets)
 
     @property
+    def is_regression(self) -> bool:
+        """Tell whether the outputs are values without probabilities."""
+        return all(map(math.isnan, self.probabilities))
+
+    @property
     def predicted(self) -> int:
-        """Give the index of the most probable class, the first of equals."""
+        """Give the index of the most probable class, the first of equals; of a regression, which has none, 0."""
         return max(range(len(self.labels)), key=lambda i: _without_nan(self.probabilities[i]))
 
     @property
     def predicted_label(self) -> str:
-        """Give the name of the most probable class."""
-        return self.labels[self.predicted]
+        """Give the name of the most probable class; of a regression that of the output explained."""
+        return self.target_label if self.is_regression else self.labels[self.predicted]
 
     @property
     def predicted_probability(self) -> float:
-        """Give the probability of the most probable class."""
+        """Give the probability of the most probable class; NaN for a regression."""
         return self.probabilities[self.predicted]
 
     @property
@@ -229,9 +234,14 @@ class TextAttribution:
         """
         remedy = f": large, so raise n_steps above {self.settings.n_steps} or try another baseline"
         hint = remedy if self.delta_percent > LARGE_DELTA_PERCENT else ""
-        target = f"{self.target_label} ({_percent(self.target_probability)})"
+        predicted, target = self.predicted_label, self.target_label
+        if self.is_regression:
+            predicted = f"{self.input_value:.4g}"
+        else:
+            predicted += f" ({_percent(self.predicted_probability)})"
+            target += f" ({_percent(self.target_probability)})"
         headline = [
-            ("Predicted", f"{self.predicted_label} ({_percent(self.predicted_probability)})"),
+            ("Predicted", predicted),
             ("Explained", f"{self.settings.output} of {target}"),
             ("Output", f"{self.input_value:.4g} ({self.baseline_value:.4g} at the baseline)"),
             ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference){hint}"),
@@ -278,7 +288,8 @@ class TextAttribution:
             self.words,
             self.word_scores,
             predicted_label=self.predicted_label,
-            predicted_probability=self.predicted_probability,
+            # Captum shows a number behind the name.
+            predicted_probability=self.input_value if self.is_regression else self.predicted_probability,
             target_label=self.target_label,
             true_label=true_label,
             delta=self.delta,
@@ -288,14 +299,15 @@ class TextAttribution:
         """Give the fields as strict JSON can hold them; `from_dict` gives back an equal result.
 
         Strict JSON has no NaN and no infinity, so these are the strings ``"NaN"``, ``"Infinity"``
-        and ``"-Infinity"``. The key ``"derived"`` holds what follows from the fields, for readers
-        other than this package.
+        and ``"-Infinity"``; a probability that is NaN is None. The key ``"derived"`` holds what
+        follows from the fields, for readers other than this package.
 
         Returns:
             A dictionary of lists, strings, numbers, booleans and None.
         """
         data = {"format": FORMAT, "format_version": FORMAT_VERSION}
         data |= {field.name: to_json(getattr(self, field.name)) for field in fields(self)}
+        data["probabilities"] = [None if math.isnan(one) else to_json(one) for one in self.probabilities]
         derived = ("words", "predicted_label", "target_label", "delta", "delta_percent")
         data["derived"] = {name: to_json(getattr(self, name)) for name in derived}
         return data
@@ -322,6 +334,8 @@ class TextAttribution:
             raise TypeError(f"settings must be a mapping, got {values['settings']!r}; pass what to_dict gave")
         check_keys("settings", values["settings"], ExplanationSettings)
         values["settings"] = ExplanationSettings(**values["settings"])
+        if isinstance(values["probabilities"], list):
+            values["probabilities"] = [math.nan if one is None else one for one in values["probabilities"]]
         values |= {name: from_json(values[name]) for name in _REALS}
         return cls(**values)
 

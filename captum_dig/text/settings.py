@@ -25,7 +25,7 @@ class ExplanationSettings:
         n_steps: Gradient evaluations.
         method: The quadrature rule.
         spacing: How the pieces of the path are laid on [0, 1]: ``"arc"`` or ``"knots"``.
-        output: What is explained: ``"logit"``, ``"probability"`` …
+        output: The output that is explained: ``"logit"``, ``"probability"``, or ``"value"`` of a regression.
         version: The version of captum_dig.
         seed: The seed of a random strategy or path, None for the others.
 
