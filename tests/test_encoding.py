@@ -1,12 +1,17 @@
+import warnings
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from captum_dig.errors import ModelError
 from captum_dig.models.encoding import TextEncoder
+from tests.kinds import CORPUS, tokenizer_of
+from tests.kinds import KINDS as KIND_NAMES
 from tests.models import tiny_tokenizer
+from tests.texts import texts
 
 SENTENCES = ["Don't café 🤗 a witty, gorgeous movie", "ünïcode naïve 🎬🎬 plot", "the end"]
 
@@ -132,9 +137,71 @@ def test_special_tokens_in_the_text_take_places_in_its_windows():
     assert "".join(w.text for w in alone) == "[SEP] " * 30
 
 
-def test_a_slow_tokenizer_is_refused():
-    class Slow:
-        is_fast = False
+def test_what_is_no_tokenizer_is_refused():
+    with pytest.raises(ModelError, match="tokenizer must be a Hugging Face tokenizer, got str; load it with AutoTok"):
+        TextEncoder("bert", None)
 
-    with pytest.raises(ModelError, match="tokenizer must be a fast one.*got Slow"):
-        TextEncoder(Slow(), None)
+
+LIMITS = (5, 8, 12, 20, 64)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("kind", KIND_NAMES)
+@settings(max_examples=8)
+@given(texts(60))
+def test_windows_hold_every_word_whole(kind, limit, text):
+    tokenizer = tokenizer_of(kind)
+    if not tokenizer(text)["input_ids"]:
+        return
+    encoder = TextEncoder(tokenizer, limit)
+    room = limit - tokenizer.num_special_tokens_to_add()
+    with warnings.catch_warnings():
+        # Some single characters are more tokens than a small window holds.
+        warnings.filterwarnings("ignore", ".*holds a character of more tokens than the model reads", UserWarning)
+        windows = encoder.encode(text, "windows")
+    assert "".join(window.text for window in windows) == text or not all(tokenizer(char)["input_ids"] for char in text)
+    wide = {char for char in set(text) if len(tokenizer(char, add_special_tokens=False)["input_ids"]) > room}
+    covered = [False] * len(text)
+    for window in windows:
+        assert len(window.ids) <= limit
+        assert not window.truncated or wide
+        for a, b in window.word_offsets:
+            covered[window.start + a : window.start + b] = [True] * (b - a)
+    (whole,) = TextEncoder(tokenizer, None).encode(text)
+    for (a, b), word in zip(whole.word_offsets, whole.words, strict=True):
+        missing = [i for i in range(a, b) if not covered[i] and not text[i].isspace()]
+        # A character that gives no token alone has no word of its own.
+        assert not any(tokenizer(text[i], add_special_tokens=False)["input_ids"] for i in missing)
+        if len(word) * 2 <= room and not wide:
+            assert sum(window.start < b and a < window.start + len(window.text) for window in windows) == 1
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_windows_of_trimmed_offsets_lose_no_token(limit):
+    tokenizer = tokenizer_of("byte-level-trimmed")
+    text = " ".join(CORPUS[:3] * 4)
+    (whole,) = TextEncoder(tokenizer, None).encode(text)
+    windows = TextEncoder(tokenizer, limit).encode(text, "windows")
+    assert "".join(window.text for window in windows) == text
+    assert not any(window.truncated for window in windows)
+    if limit >= 12:
+        # Cut before the blank, a word has the tokens that it has in the whole text.
+        assert [t for w in windows for t in w.tokens[1:-1]] == list(whole.tokens[1:-1])
+
+
+def test_a_word_longer_than_a_window_is_cut_between_characters():
+    text = "a" + "👨\u200d👩\u200d👧" * 6 + " end"
+    windows = TextEncoder(tokenizer_of("byte-level-trimmed"), 24).encode(text, "windows")
+    assert "".join(window.text for window in windows) == text
+    assert not any(window.truncated for window in windows)
+    assert all(window.text.count("👨") == window.text.count("👧") for window in windows)
+
+
+def test_a_character_longer_than_a_window_is_said():
+    encoder = TextEncoder(tokenizer_of("byte-level"), 2)
+    with pytest.warns(
+        UserWarning, match="the text holds a character of more tokens than the model reads, '☃' at 2; the"
+    ):
+        windows = encoder.encode("a ☃ b", "windows")
+    assert [window.truncated for window in windows if window.truncated]
+    assert "".join(window.text for window in windows) == "a ☃ b"

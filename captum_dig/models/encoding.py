@@ -7,12 +7,14 @@ to what the model can read. `captum_dig.text` explains what comes out of here.
 import hashlib
 import operator
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterable, KeysView, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from captum_dig.errors import ModelError
-from captum_dig.models.words import Span, group_words
+from captum_dig.models.places import find_places
+from captum_dig.models.words import Span, cluster_ends, group_words
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,18 +74,18 @@ class TextEncoder:
     """Turn texts into encodings that fit the model.
 
     Args:
-        tokenizer: A fast Hugging Face tokenizer; slow ones do not know where in the text a token stands.
+        tokenizer: A Hugging Face tokenizer. A slow one, written in Python, does not report where a token stands; its
+            tokens are looked for in the text.
         max_tokens: How many tokens the model reads, special ones included; None for any number.
 
     Raises:
-        ModelError: If the tokenizer does not report offsets, or the model has no room for a word.
+        ModelError: If the tokenizer is none, or the model has no room for a word.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int | None) -> None:
-        if not getattr(tokenizer, "is_fast", False):
+        if not callable(tokenizer) or not hasattr(tokenizer, "num_special_tokens_to_add"):
             raise ModelError(
-                f"tokenizer must be a fast one, which knows the place of a token in the text, "
-                f"got {type(tokenizer).__name__}; "
+                f"tokenizer must be a Hugging Face tokenizer, got {type(tokenizer).__name__}; "
                 "load it with AutoTokenizer.from_pretrained(name)"
             )
         n_special = tokenizer.num_special_tokens_to_add()
@@ -130,14 +132,14 @@ class TextEncoder:
             return [whole]
         surplus = len(whole.ids) - self.max_tokens
         if overflow == "windows":
-            return [replace(self._truncate(text[start:end]), start=start) for start, end in self._windows(whole)]
+            return self._windows(text, name)
         message = f"{name} has {len(whole.ids)} tokens, {surplus} more than the {self.max_tokens} that the model reads"
         if overflow == "error":
             raise ValueError(f"{message}; shorten it, or pass overflow='truncate' or overflow='windows'")
         warnings.warn(
             f"{message}; the last {surplus} are not explained (overflow='windows' explains them all)", stacklevel=2
         )
-        return [self._truncate(text)]
+        return [self._encode(text, cut=True)]
 
     @property
     def pads(self) -> bool:
@@ -147,8 +149,18 @@ class TextEncoder:
     @property
     def fingerprint(self) -> str:
         """What tells this tokenizer, and how much the model reads, from others."""
-        told = f"{self.tokenizer.backend_tokenizer.to_str()} {self.max_tokens}"
+        told = f"{self._vocabulary_text()} {self.max_tokens}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def _vocabulary_text(self) -> str:
+        """Write down the tokenizer's rules and vocabulary."""
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        if backend is not None:
+            return str(backend.to_str())
+        # A tokenizer written in Python keeps its rules in its class, and in merges that not every one has.
+        kind = f"{type(self.tokenizer).__module__}.{type(self.tokenizer).__qualname__}"
+        merges = getattr(self.tokenizer, "bpe_ranks", {})
+        return repr((kind, sorted(self.tokenizer.get_vocab().items()), sorted(merges.items())))
 
     @property
     def pad_id(self) -> int | None:
@@ -222,61 +234,167 @@ class TextEncoder:
         plain = str(self.tokenizer.decode([token_id])).strip()
         return plain or str(self.tokenizer.convert_ids_to_tokens(token_id))
 
-    def _truncate(self, text: str) -> Encoding:
-        return self._encode(text, truncation=True, max_length=self.max_tokens)
+    def _encode(self, text: str, start: int = 0, cut: bool = False) -> Encoding:
+        """Encode a text that begins at `start` of the one that was passed, cut to what the model reads if asked."""
+        reading = self._read(text, cut)
+        words, word_offsets = group_words(text, reading.places, reading.special, reading.word_ids, reading.read(text))
+        return Encoding(
+            text=text,
+            inputs=reading.inputs,
+            tokens=reading.tokens,
+            offsets=tuple((0, 0) if m else span for m, span in zip(reading.special, reading.places, strict=True)),
+            special=reading.special,
+            words=words,
+            word_offsets=word_offsets,
+            truncated=len(reading.cut_off),
+            start=start,
+        )
 
-    def _encode(self, text: str, **limits: Any) -> Encoding:
+    def _read(self, text: str, cut: bool = False) -> "_Reading":
+        return self._read_fast(text, cut) if self.tokenizer.is_fast else self._read_slow(text, cut)
+
+    def _read_fast(self, text: str, cut: bool) -> "_Reading":
         # verbose=False: the tokenizer's own warning about long texts names neither the text nor a remedy.
         batch = self.tokenizer(
             text,
             return_offsets_mapping=True,
             return_special_tokens_mask=True,
-            return_overflowing_tokens=bool(limits),
+            return_overflowing_tokens=cut,
+            truncation=cut,
+            max_length=self.max_tokens if cut else None,
             verbose=False,
-            **limits,
         )
         # With overflowing tokens the answer is a list of rows, of which the first is the text.
         first = batch.encodings[0]
         ids = list(first.ids)
-        special = tuple(
-            bool(mark) or token_id in self._special_ids
-            for mark, token_id in zip(first.special_tokens_mask, ids, strict=True)
-        )
-        offsets = tuple((0, 0) if mark else (a, b) for mark, (a, b) in zip(special, first.offsets, strict=True))
-        words, word_offsets = group_words(text, offsets, special, first.word_ids)
-        truncated = sum(len(rest.ids) - sum(rest.special_tokens_mask) for rest in first.overflowing)
         inputs = {"input_ids": ids, "attention_mask": list(first.attention_mask)}
         if "token_type_ids" in self.tokenizer.model_input_names:
             inputs["token_type_ids"] = list(first.type_ids)
-        return Encoding(
-            text=text,
+        return _Reading(
             inputs=inputs,
             tokens=tuple(first.tokens),
-            offsets=offsets,
-            special=special,
-            words=words,
-            word_offsets=word_offsets,
-            truncated=truncated,
+            special=self._special(ids, first.special_tokens_mask),
+            places=tuple((a, b) for a, b in first.offsets),
+            word_ids=tuple(first.word_ids),
+            cut_off=tuple(
+                (a, b)
+                for rest in first.overflowing
+                for mark, (a, b) in zip(rest.special_tokens_mask, rest.offsets, strict=True)
+                if not mark
+            ),
         )
 
-    def _windows(self, whole: Encoding) -> list[Span]:
-        """Slices of the text that fit the model, cut between words where a word is not longer than a window itself."""
-        room = max(1, (self.max_tokens or 0) - self.tokenizer.num_special_tokens_to_add())
-        # Special tokens that stand in the text take places too.
-        plain = self.tokenizer(whole.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        ids, offsets = plain["input_ids"], plain["offset_mapping"]
-        starts = {whole.offsets[word[0]][0] for word in whole.words}
-        slices, first = [], 0
-        while first < len(ids):
-            stop = min(first + room, len(ids))
-            if stop < len(ids):
-                cuts = [i for i in range(first + 1, stop + 1) if offsets[i][0] in starts or ids[i] in self._special_ids]
-                stop = cuts[-1] if cuts else stop
-            begin = 0 if first == 0 else offsets[first][0]
-            end = len(whole.text) if stop == len(ids) else offsets[stop][0]
-            slices.append((begin, end))
-            first = stop
-        return slices
+    def _read_slow(self, text: str, cut: bool) -> "_Reading":
+        tokenizer = self.tokenizer
+        # Pieces are written as in the text; `ids` may stand for an unknown one.
+        pieces = list(tokenizer.tokenize(text))
+        ids: list[int] = list(tokenizer.convert_tokens_to_ids(pieces))
+        found = find_places(text, pieces, tokenizer.tokenize)
+        if found.lost:
+            # The same words each time, so that Python says it once.
+            warnings.warn(
+                f"{type(tokenizer).__name__} does not report where a token stands in the text, and some were not found "
+                "in it; these count to the word after them",
+                stacklevel=2,
+            )
+        n_added = len(tokenizer.build_inputs_with_special_tokens(ids)) - len(ids)
+        n_kept = max(0, min(len(ids), (self.max_tokens or 0) - n_added)) if cut else len(ids)
+        kept = slice(len(ids) - n_kept, None) if tokenizer.truncation_side == "left" else slice(n_kept)
+        row: list[int] = list(tokenizer.build_inputs_with_special_tokens(ids[kept]))
+        # Special tokens stand before the text and behind it.
+        n_before = next((k for k in range(len(row) - n_kept + 1) if row[k : k + n_kept] == ids[kept]), 0)
+        n_behind = len(row) - n_kept - n_before
+        inputs = {"input_ids": row, "attention_mask": [1] * len(row)}
+        if "token_type_ids" in tokenizer.model_input_names:
+            inputs["token_type_ids"] = list(tokenizer.create_token_type_ids_from_sequences(ids[kept]))
+        around: tuple[Span, ...] = ((0, 0),)
+        return _Reading(
+            inputs=inputs,
+            tokens=tuple(map(str, tokenizer.convert_ids_to_tokens(row))),
+            special=self._special(row, [*[1] * n_before, *[0] * n_kept, *[1] * n_behind]),
+            places=(*around * n_before, *found.spans[kept], *around * n_behind),
+            word_ids=(None,) * len(row),
+            cut_off=found.spans[: len(ids) - n_kept] if tokenizer.truncation_side == "left" else found.spans[n_kept:],
+        )
+
+    def _special(self, ids: Sequence[int], added: Sequence[int]) -> tuple[bool, ...]:
+        return tuple(bool(mark) or token_id in self._special_ids for mark, token_id in zip(added, ids, strict=True))
+
+    def _windows(self, text: str, name: str) -> list[Encoding]:
+        """Cut a text into parts that fit the model, behind words where a word is not longer than a window itself."""
+        whole = self._read(text)
+        _, spans = group_words(text, whole.places, whole.special, whole.word_ids)
+        # The white space before a word is a part of it to some tokenizers, so a window begins with that.
+        marks = {end for (start, end), mark in zip(whole.places, whole.special, strict=True) if mark and start < end}
+        ends = sorted(end for end in marks | {end for _, end in spans} if not text[end:].isspace() and end < len(text))
+        ends.append(len(text))
+        last_of_token = sorted(end for _, end in whole.places)
+        room = (self.max_tokens or 0) - self.tokenizer.num_special_tokens_to_add()
+        windows: list[Encoding] = []
+        begin = 0
+        while begin < len(text):
+            ahead = ends[bisect_right(ends, begin) :]
+            # Where the tokens of the whole text say that the window is full; alone it may have more.
+            full = bisect_right(last_of_token, begin) + room - 1
+            reach = last_of_token[full] if full < len(last_of_token) else len(text)
+            end = self._longest(text, begin, ahead[: max(1, bisect_right(ahead, reach))])
+            if end is None:
+                clusters = [begin + at for at in cluster_ends(text[begin : ahead[0]])]
+                end = self._longest(text, begin, clusters)
+                end = self._longest(text, begin, range(begin + 1, clusters[0])) if end is None else end
+            if end is None:
+                end = begin + 1
+                warnings.warn(
+                    f"{name} holds a character of more tokens than the model reads, {text[begin]!r} at {begin}; "
+                    "the rest of its tokens are not explained",
+                    stacklevel=3,
+                )
+            window = self._encode(text[begin:end], start=begin, cut=True)
+            if window.ids:
+                windows.append(window)
+            begin = end
+        return windows
+
+    def _longest(self, text: str, begin: int, ends: Sequence[int]) -> int | None:
+        """Find the last of some ends, in order, before which a window from `begin` fits the model; None for none."""
+        if not ends or not self._fits(text[begin : ends[0]]):
+            return None
+        # Mostly the last one does, or one shortly before it; in a long word it may be any.
+        low, step = 0, 1
+        high = len(ends)
+        while high - low > 1:
+            middle = max(low + 1, high - step)
+            if self._fits(text[begin : ends[middle]]):
+                low = middle
+                if step == 1:
+                    break
+                step = max(1, (high - low) // 2)
+            else:
+                high, step = middle, 2 * step
+        return ends[low]
+
+    def _fits(self, text: str) -> bool:
+        return len(self.tokenizer(text, verbose=False)["input_ids"]) <= (self.max_tokens or 0)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a tokenizer says of a text: for each token its place in the text, (0, 0) where it stands in none."""
+
+    inputs: dict[str, list[int]]
+    tokens: tuple[str, ...]
+    special: tuple[bool, ...]
+    places: tuple[Span, ...]
+    word_ids: tuple[int | None, ...]
+    cut_off: tuple[Span, ...]
+
+    def read(self, text: str) -> Span:
+        """Start and end of the part of the text that the tokens stand for; the rest was cut off."""
+        first = min((start for start, end in self.places if start < end), default=0)
+        last = max((end for _, end in self.places), default=0)
+        begin = max((end for _, end in self.cut_off if end <= first), default=0)
+        stop = min((start for start, _ in self.cut_off if start >= last), default=len(text))
+        return begin, stop
 
 
 def as_index(value: str | int) -> int | None:
