@@ -27,7 +27,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
     """Integrated gradients of a layer along a path of your choice.
 
     It has the interface of Captum's `LayerIntegratedGradients` and is one, so that everything in Captum that asks for
-    one takes it.
+    one takes it. Threads may share one object, and its layer with other calls of the model.
 
     Args:
         forward_func: The model, or a function that runs it, from token ids.

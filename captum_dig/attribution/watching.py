@@ -83,8 +83,7 @@ def watch_layers(
             seen = [inputs if to_input else output for inputs, output in calls]
             if not seen or not all(same(seen[0], other) for other in seen[1:]):
                 remedy = (
-                    "attribute to a layer that runs once, in front of a loop or behind it, or explain embeddings with "
-                    "DiscretizedIntegratedGradients"
+                    "attribute to a layer that runs once, in front of a loop or behind it"
                     if seen
                     else "attribute to a layer that forward_func runs, in the thread that calls it"
                 )
