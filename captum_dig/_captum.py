@@ -13,7 +13,7 @@ from captum._utils.common import _format_additional_forward_args as format_addit
 from captum._utils.common import _format_output as format_output
 from captum._utils.common import _is_tuple as is_tuple
 from captum._utils.common import _run_forward as run_forward
-from captum._utils.gradient import construct_neuron_grad_fn
+from captum._utils.gradient import compute_gradients, construct_neuron_grad_fn
 from captum._utils.typing import BaselineType, SliceIntType, TargetType, TensorOrTupleOfTensorsGeneric
 from captum.attr._utils.common import _format_input_baseline as format_input_baseline
 from captum.attr._utils.common import _tensorize_baseline as tensorize_baseline
@@ -24,6 +24,7 @@ __all__ = [
     "SliceIntType",
     "TargetType",
     "TensorOrTupleOfTensorsGeneric",
+    "compute_gradients",
     "construct_neuron_grad_fn",
     "expand_additional_forward_args",
     "expand_target",

@@ -5,7 +5,6 @@ from too few gradients, and how much from a path that does not begin where the b
 """
 
 import math
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,8 +23,11 @@ from captum_dig._captum import (
     run_forward,
     tensorize_baseline,
 )
+from captum_dig.attribution.forward import checked
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
-from captum_dig.attribution.watching import recorded, same
+from captum_dig.attribution.layer import LayerDiscretizedIntegratedGradients, by_example
+from captum_dig.attribution.watching import alone, recorded, same
+from captum_dig.threads import eager, own
 
 Method = IntegratedGradients | DiscretizedIntegratedGradients | LayerIntegratedGradients
 Tensors = tuple[Tensor, ...]
@@ -152,12 +154,14 @@ def convergence_report(
     if arguments.get("attribute_to_layer_input"):
         raise ValueError("attribute_to_layer_input must be False, got True; report on the layer before")
     method: Any = attribution_method
-    delta: Tensor = method.attribute(
-        inputs, baselines, target, additional_forward_args, n_steps, return_convergence_delta=True, **arguments
-    )[1]
-    with torch.no_grad():
+    if isinstance(method, LayerIntegratedGradients) and not isinstance(method, LayerDiscretizedIntegratedGradients):
+        method = alone(method)
+    with eager(), ExitStack() as without_gradients:
+        attributions = method.attribute(inputs, baselines, target, additional_forward_args, n_steps, **arguments)
+        without_gradients.enter_context(torch.no_grad())
         ends = _Ends(attribution_method, inputs, baselines, target, additional_forward_args)
         at_input, at_baseline, start, end = ends.outputs()
+        delta = _sums(attributions, len(at_input)) - (at_input - at_baseline)
         mismatch = (end - start) - (at_input - at_baseline)
         # Where the two agree but for rounding, they agree.
         size = torch.stack([at_input, at_baseline, start, end]).abs().amax(dim=0)
@@ -183,13 +187,20 @@ def convergence_report(
     )
 
 
+def _sums(attributions: Any, n_examples: int) -> Tensor:
+    """The sum for each example over all layers and tensors, shape (B,)."""
+    if isinstance(attributions, Tensor):
+        return by_example(attributions, n_examples).sum(dim=1)
+    return torch.stack([_sums(part, n_examples) for part in attributions]).sum(dim=0)
+
+
 class _Ends:
     """The model at both ends of the paths, as the baselines and as the attribution method have it."""
 
     def __init__(
         self, method: Method, inputs: Any, baselines: BaselineType, target: TargetType, additional: object | None
     ) -> None:
-        self._forward: Callable[..., Any] = method.forward_func
+        self._forward: Callable[..., Any] = checked(method.forward_func)
         layers: Any = method.layer if isinstance(method, LayerIntegratedGradients) else []
         self._layers: list[nn.Module] = layers if isinstance(layers, list) else [layers]
         self._inputs, starts = format_input_baseline(inputs, baselines)
@@ -285,7 +296,7 @@ class _Ends:
         """The output, with those of the layers replaced if there are any; summed for each example, as Captum does."""
         with ExitStack() as hooks:
             for layer, answer in zip(self._layers, layer_outputs or [], strict=False):
-                hooks.callback(layer.register_forward_hook(lambda *_, answer=answer: answer).remove)
+                hooks.callback(layer.register_forward_hook(own(lambda *_, answer=answer: answer)).remove)
             output: Any = run_forward(self._forward, inputs, self._target, self._extra)
         summed: Tensor = output.reshape(len(output), -1).sum(dim=1)
         return summed
@@ -300,13 +311,8 @@ class _Ends:
 @contextmanager
 def _watching(see: Callable[[nn.Module, Any], None]) -> Iterator[None]:
     """Look at the output of every module that this thread runs."""
-    thread = threading.get_ident()
-
-    def hook(module: nn.Module, _arguments: Any, output: Any) -> None:
-        if threading.get_ident() == thread:
-            see(module, output)
-
-    handle = register_module_forward_hook(hook)
+    # A function without an answer leaves the output as it is.
+    handle = register_module_forward_hook(own(lambda module, _arguments, output: see(module, output)))
     try:
         yield
     finally:

@@ -17,6 +17,7 @@ from captum_dig._captum import (
     BaselineType,
     TargetType,
     TensorOrTupleOfTensorsGeneric,
+    compute_gradients,
     expand_additional_forward_args,
     expand_target,
     format_additional_forward_args,
@@ -26,6 +27,7 @@ from captum_dig._captum import (
     logged,
     tensorize_baseline,
 )
+from captum_dig.attribution.forward import checked, failures_explained
 from captum_dig.errors import at_least_one
 from captum_dig.paths import PathGenerator, lay_out
 from captum_dig.quadrature import Schedule, Spacing, check_method, check_spacing
@@ -147,6 +149,8 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             ValueError: If `n_steps` is below 1 or the number of paths, `internal_batch_size` below 1, `method` unknown,
                 or inputs and baselines do not fit each other.
             TypeError: If inputs or baselines are complex.
+            ModelError: If `forward_func` does not take its arguments, or does not return a tensor that depends on every
+                input by operations with a gradient.
             PathError: If the path is not one.
             VocabularyError: If a `MonotonicPath` is asked about vectors that are not from its vocabulary.
 
@@ -173,17 +177,20 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         knots, n_paths = lay_out(self.path, ends, starts)
         schedule = Schedule.on(knots, method, self.spacing, n_steps, n_paths)
 
+        # Other functions than the default one need not look at the output, such as a neuron's.
+        forward_func = checked(self.forward_func) if self.gradient_func is compute_gradients else self.forward_func
         totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
         means = [torch.zeros_like(total) for total in totals] if not self._multiply_by_inputs else []
         for steps in _step_blocks(n_steps, len(ends[0]), internal_batch_size):
             n_here = steps.stop - steps.start
             nodes = tuple(schedule.nodes(k, steps).flatten(0, 1).requires_grad_() for k in knots)
-            gradients = self.gradient_func(
-                forward_fn=self.forward_func,
-                inputs=nodes,
-                target_ind=expand_target(target, n_here),
-                additional_forward_args=expand_additional_forward_args(extra_args, n_here),
-            )
+            with failures_explained(inputs if isinstance(inputs, tuple) else (inputs,)):
+                gradients = self.gradient_func(
+                    forward_fn=forward_func,
+                    inputs=nodes,
+                    target_ind=expand_target(target, n_here),
+                    additional_forward_args=expand_additional_forward_args(extra_args, n_here),
+                )
             for i, gradient in enumerate(gradients):
                 if gradient is None:
                     # With grad_kwargs={"allow_unused": True}: the output does not depend on this one.
@@ -233,6 +240,20 @@ def check_steps(n_steps: int, internal_batch_size: int | None) -> None:
         at_least_one("internal_batch_size", internal_batch_size)
 
 
+def check_shapes(inputs: tuple[Tensor, ...], baselines: tuple[Tensor | float, ...]) -> None:
+    """Require baselines of the shape of their inputs, or with a single example.
+
+    Raises:
+        ValueError: If one has another shape.
+    """
+    for end, start in zip(inputs, baselines, strict=True):
+        if isinstance(start, Tensor) and start.shape not in (end.shape, (1, *end.shape[1:])):
+            raise ValueError(
+                f"a baseline must have the shape of its input, {tuple(end.shape)}, or 1 in its first place, "
+                f"got {tuple(start.shape)}"
+            )
+
+
 def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Inputs and baselines as equally shaped floating-point tensors."""
     ends, starts = format_input_baseline(inputs, baselines)
@@ -248,11 +269,7 @@ def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...],
         for name, tensor in (("inputs", end), ("baselines", start)):
             if isinstance(tensor, Tensor) and tensor.is_complex():
                 raise TypeError(f"{name} must be real, got {tensor.dtype}; pass real and imaginary parts as two inputs")
-        if isinstance(start, Tensor) and start.shape not in (end.shape, (1, *end.shape[1:])):
-            raise ValueError(
-                f"a baseline must have the shape of its input, {tuple(end.shape)}, or 1 in its first place, "
-                f"got {tuple(start.shape)}"
-            )
+    check_shapes(ends, starts)
     ends = tuple(end.detach() if end.is_floating_point() else end.to(torch.get_default_dtype()) for end in ends)
     starts = tuple(
         start.detach().to(end.dtype) if isinstance(start, Tensor) else start

@@ -4,19 +4,22 @@ Takes a model, a layer and a path, gives attributions of the layer's output. `La
 stands where Captum's `LayerIntegratedGradients` stands; `inputs` integrates.
 """
 
-import copy
+import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
 from captum.attr import LayerIntegratedGradients
 from torch import Tensor, nn
 
-from captum_dig._captum import BaselineType, TargetType, logged
+from captum_dig._captum import BaselineType, TargetType, format_input_baseline, logged
 from captum_dig._captum import TensorOrTupleOfTensorsGeneric as Tensors
-from captum_dig.attribution.inputs import DiscretizedIntegratedGradients, check_steps
-from captum_dig.attribution.watching import watch_layers
+from captum_dig.attribution.forward import checked
+from captum_dig.attribution.inputs import DiscretizedIntegratedGradients, check_shapes, check_steps
+from captum_dig.attribution.watching import alone, watch_layers
+from captum_dig.errors import ModelError
 from captum_dig.paths import MonotonicPath, PathGenerator
 from captum_dig.quadrature import Spacing, check_method
+from captum_dig.threads import eager
 from captum_dig.vocabulary import Vocabulary
 
 
@@ -24,7 +27,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
     """Integrated gradients of a layer along a path of your choice.
 
     It has the interface of Captum's `LayerIntegratedGradients` and is one, so that everything in Captum that asks for
-    one takes it.
+    one takes it. Threads may share one object, and its layer with other calls of the model.
 
     Args:
         forward_func: The model, or a function that runs it, from token ids.
@@ -113,7 +116,9 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
 
         Raises:
             ValueError: As in `DiscretizedIntegratedGradients.attribute`.
-            ModelError: If a layer does not run, or gives different outputs in several runs of one forward pass.
+            ModelError: If a layer does not run, gives different outputs in several runs of one forward pass, or gives
+                something else than tensors; or if `forward_func` does not take its arguments, or does not return a
+                tensor with a gradient.
             VocabularyError: If a `MonotonicPath` is used on a layer whose output is not a row of its vocabulary.
 
         Example:
@@ -127,29 +132,110 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         # Captum checks these with `assert`, which names neither the argument nor the remedy.
         check_method(method)
         check_steps(n_steps, internal_batch_size)
+        check_shapes(*format_input_baseline(inputs, baselines))
+        if baselines is None:
+            self._warn_of_ids()
         # Captum leaves a closure on what it works with; on a copy, nothing is kept between calls.
-        watched = copy.copy(self)
-        watched.ig = copy.copy(self.ig)
-        if not isinstance(self.forward_func, nn.DataParallel) and not self.device_ids:
-            watched.forward_func = watch_layers(self.forward_func, self.layer, to_input=attribute_to_layer_input)
+        watched = alone(self)
+        watched.forward_func = checked(self.forward_func)
+        if watched.device_ids is None:
+            watched.forward_func = watch_layers(watched.forward_func, self.layer, to_input=attribute_to_layer_input)
         captums: Any = LayerIntegratedGradients.attribute
-        return captums.__wrapped__(
-            watched,
-            inputs,
-            baselines,
-            target,
-            additional_forward_args,
-            n_steps,
-            method,
-            internal_batch_size,
-            return_convergence_delta,
-            attribute_to_layer_input,
-            grad_kwargs,
+        with eager():
+            return captums.__wrapped__(
+                watched,
+                inputs,
+                baselines,
+                target,
+                additional_forward_args,
+                n_steps,
+                method,
+                internal_batch_size,
+                return_convergence_delta,
+                attribute_to_layer_input,
+                grad_kwargs,
+            )
+
+    def compute_convergence_delta(
+        self,
+        attributions: Any,
+        start_point: Any,
+        end_point: Any,
+        target: Any = None,
+        additional_forward_args: Any = None,
+    ) -> Tensor:
+        """Compare the sum of the attributions of each example with the difference of outputs, as Captum does.
+
+        A layer may answer several rows for an example, one after the other, such as the words of a document.
+
+        Args:
+            attributions: Attributions to the layer, in the first place examples or their rows.
+            start_point: The baselines.
+            end_point: The inputs.
+            target: As in `attribute`.
+            additional_forward_args: As in `attribute`.
+
+        Returns:
+            The delta of each example, shape (B,).
+
+        Raises:
+            ValueError: If the rows do not share out among the examples.
+        """
+        ends = end_point if isinstance(end_point, tuple) else (end_point,)
+        parts = attributions if isinstance(attributions, tuple) else (attributions,)
+        folded = tuple(by_example(part, len(ends[0])) for part in parts)
+        delta: Tensor = super().compute_convergence_delta(
+            folded, start_point, end_point, target=target, additional_forward_args=additional_forward_args
         )
+        return delta
+
+    def _warn_of_ids(self) -> None:
+        """Say so if an id of 0, Captum's default baseline, is another token than padding."""
+        for layer in self.layer if isinstance(self.layer, list) else [self.layer]:
+            padding = layer.padding_idx if isinstance(layer, nn.Embedding) else None
+            if padding:
+                warnings.warn(
+                    f"baselines must be given where id 0 is no padding, got None for an embedding layer with padding "
+                    f"id {padding}; id 0 is used, pass torch.full_like(ids, {padding}) for padding",
+                    # Past the wrapper that Captum puts around the method.
+                    stacklevel=4,
+                )
+
+
+def by_example(attributions: Tensor, n_examples: int) -> Tensor:
+    """Put the rows that a layer answers for an example side by side.
+
+    Args:
+        attributions: Shape (N, ...), the rows of an example one after the other.
+        n_examples: The number of examples.
+
+    Returns:
+        Shape (B, M).
+
+    Raises:
+        ValueError: If N is no multiple of the number of examples.
+
+    Example:
+        >>> import torch
+        >>> by_example(torch.ones(6, 2), n_examples=3).shape
+        torch.Size([3, 4])
+    """
+    if len(attributions) % max(1, n_examples):
+        raise ValueError(
+            f"a delta must have as many rows of the layer for each of {n_examples} examples, "
+            f"got {len(attributions)} rows; explain one example at a time"
+        )
+    return attributions.reshape(n_examples, -1)
 
 
 def _default_path(layer: nn.Module | list[nn.Module]) -> MonotonicPath:
     layers = layer if isinstance(layer, list) else [layer]
+    for one in layers:
+        if ".quantized" in type(one).__module__:
+            raise ModelError(
+                f"a layer must have a table in floating point, got a quantized {type(one).__name__}; "
+                "load the model in float32"
+            )
     vocabularies = [Vocabulary.from_layer(one) for one in layers]
     if len({vocabulary.fingerprint for vocabulary in vocabularies}) > 1:
         raise ValueError(

@@ -5,7 +5,7 @@ Takes what `captum_dig.attribution` takes, and a neuron instead of a target; giv
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from captum.attr import NeuronIntegratedGradients
 from torch import Tensor, nn
@@ -18,8 +18,10 @@ from captum_dig._captum import (
     logged,
 )
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
+from captum_dig.attribution.watching import alone
 from captum_dig.paths import PathGenerator
 from captum_dig.quadrature import Spacing
+from captum_dig.threads import eager
 
 NeuronSelector = int | tuple[int | SliceIntType, ...] | Callable[[Tensor | tuple[Tensor, ...]], Tensor]
 
@@ -129,14 +131,14 @@ class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
         dig = DiscretizedIntegratedGradients(
             self.forward_func, self.path, self.multiplies_by_inputs, spacing=self.spacing
         )
+        lone = alone(self)
         dig.gradient_func = construct_neuron_grad_fn(
-            self.layer, neuron_selector, self.device_ids, attribute_to_neuron_input
+            lone.layer, neuron_selector, lone.device_ids, attribute_to_neuron_input
         )
         attribute: Any = DiscretizedIntegratedGradients.attribute
         # Logged once, as this method.
-        return cast(
-            "TensorOrTupleOfTensorsGeneric",
-            attribute.__wrapped__(
+        with eager():
+            attributions: TensorOrTupleOfTensorsGeneric = attribute.__wrapped__(
                 dig,
                 inputs,
                 baselines,
@@ -144,5 +146,5 @@ class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
                 n_steps=n_steps,
                 method=method,
                 internal_batch_size=internal_batch_size,
-            ),
-        )
+            )
+        return attributions

@@ -4,14 +4,43 @@ Takes a forward function and the layers to attribute to, gives a forward functio
 attributed to. `captum_dig.attribution` hands that to Captum, which puts the same rows into every run of a layer.
 """
 
+import copy
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from captum_dig.errors import ModelError
+from captum_dig.threads import ThreadLayer, own
+
+_Method = TypeVar("_Method")
+
+
+def alone(method: _Method) -> _Method:
+    """Copy a method of Captum's that attributes to layers, so that its hooks act in this thread only.
+
+    `DataParallel` runs the replicas of a model in threads of its own, so there hooks act in every thread.
+
+    Args:
+        method: The method.
+
+    Returns:
+        A copy for one call.
+    """
+    copied = copy.copy(method)
+    lone: Any = copied
+    # Captum looks at the model too.
+    lone.device_ids = lone.device_ids or getattr(lone.forward_func, "device_ids", None) or None
+    layers: Any = lone.layer
+    wrap = functools.partial(ThreadLayer, every_thread=lone.device_ids is not None)
+    lone.layer = [wrap(layer) for layer in layers] if isinstance(layers, list) else wrap(layers)
+    if hasattr(lone, "ig"):
+        # Captum puts a function on it for the time of a call.
+        lone.ig = copy.copy(lone.ig)
+    return copied
 
 
 def watch_layers(
@@ -38,6 +67,7 @@ def watch_layers(
     # Along the path, which comes after those, Captum itself decides what the layer answers.
     watched = iter([True, True])
 
+    @functools.wraps(forward_func, assigned=(), updated=())
     def run(*arguments: Any) -> Any:
         if not next(watched, False):
             return forward_func(*arguments)
@@ -52,10 +82,15 @@ def watch_layers(
                 )
             seen = [inputs if to_input else output for inputs, output in calls]
             if not seen or not all(same(seen[0], other) for other in seen[1:]):
+                remedy = (
+                    "attribute to a layer that runs once, in front of a loop or behind it"
+                    if seen
+                    else "attribute to a layer that forward_func runs, in the thread that calls it"
+                )
                 raise ModelError(
-                    "a layer must run once in forward_func, or always to the same effect, "
-                    f"got {len(seen)} runs of {type(one).__name__}; an encoder-decoder often has a table in the "
-                    "encoder and one in the decoder: pass both as a list"
+                    "a layer must run once in forward_func, or return the same output every time, "
+                    f"got {len(seen)} runs of {type(one).__name__}; {remedy}; an encoder-decoder often has a table in "
+                    "the encoder and one in the decoder: pass both as a list"
                 )
         return result
 
@@ -82,8 +117,11 @@ def recorded(layers: Sequence[nn.Module]) -> Iterator[list[list[tuple[Any, Any]]
     runs: list[list[tuple[Any, Any]]] = [[] for _ in layers]
     with ExitStack() as hooks:
         for layer, kept in zip(layers, runs, strict=True):
-            hook = layer.register_forward_hook(lambda _layer, given, output, kept=kept: kept.append((given, output)))
-            hooks.callback(hook.remove)
+
+            def keep(_layer: nn.Module, given: Any, output: Any, kept: list[tuple[Any, Any]] = kept) -> None:
+                kept.append((given, output))
+
+            hooks.callback(layer.register_forward_hook(own(keep)).remove)
         yield runs
 
 

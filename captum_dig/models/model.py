@@ -5,9 +5,8 @@ attributes to that function's first argument.
 """
 
 import hashlib
+import inspect
 import json
-import threading
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 from captum_dig.errors import ModelError
 from captum_dig.models.encoding import TextEncoder, as_index
+from captum_dig.threads import evaluating, own
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 # Where a model came from decides nothing.
 _UNTOLD = ("_name_or_path", "transformers_version")
 
-# One lock for each model, whoever explains it: hooks and modes belong to its modules.
-_LOCKS: "weakref.WeakKeyDictionary[nn.Module, threading.Lock]" = weakref.WeakKeyDictionary()
-_LOCKS_LOCK = threading.Lock()
+# Rows of the embedding layer that are looked up at once.
+_ROWS = 4096
 
 _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceClassification.from_pretrained(name) gives"
 
@@ -53,16 +52,20 @@ class Classifier:
             raise ModelError(
                 f"model must have labels in its configuration, got {type(model).__name__}; {_NOT_A_CLASSIFIER}"
             )
-        layer = model.get_input_embeddings()
-        if not isinstance(layer, nn.Module):
-            raise ModelError(f"model must have input embeddings, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
+        _check_weights(model)
         self.model = model
-        self.layer = layer
-        self._tables = _tables_like(layer, model)
+        self._layer = _input_embeddings(model)
+        self._tables = _tables_like(self._layer, model)
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.labels = _labels(labels)
-        with _LOCKS_LOCK:
-            self._lock = _LOCKS.setdefault(model, threading.Lock())
+
+    @property
+    def layer(self) -> nn.Module:
+        """The model's layer of word embeddings, which resizing or the user may replace."""
+        layer = _input_embeddings(self.model)
+        if layer is not self._layer:
+            self._layer, self._tables = layer, _tables_like(layer, self.model)
+        return self._layer
 
     @property
     def device(self) -> torch.device:
@@ -111,13 +114,36 @@ class Classifier:
             rows: Tensor = self.layer(input_ids)
         return rows
 
+    @property
+    def stamp(self) -> tuple[object, ...]:
+        """What PyTorch says about changes of the embedding layer's weights; writing to ``.data`` may escape it."""
+        return tuple((weight.data_ptr(), weight._version, weight.dtype) for weight in self.layer.parameters())
+
+    def emits(self, rows: Tensor, ids: Tensor) -> bool:
+        """Tell whether the embedding layer has these rows, but for rounding to float32.
+
+        Args:
+            rows: A table, shape (V, D), float32 on the CPU.
+            ids: Which of them to compare, shape (N,), int64 on the CPU.
+
+        Returns:
+            True if V is the number of its rows, and they are equal.
+        """
+        weight = getattr(self.layer, "weight", None)
+        if isinstance(weight, Tensor) and len(weight) != len(rows):
+            return False
+        return all(
+            torch.equal(self.embed(some.to(self.device)).to("cpu", torch.float32), rows[some])
+            for some in ids.split(_ROWS)
+        )
+
     def logits(self, **inputs: Tensor) -> Tensor:
         """Run the model on what a tokenizer gives: logits of shape (B, C).
 
         Raises:
             ModelError: If the output is no logits for a whole sequence.
         """
-        output: Any = self.model(**inputs)
+        output: Any = self._run(inputs)
         logits = getattr(output, "logits", None)
         if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != len(self.labels):
             got = tuple(logits.shape) if isinstance(logits, Tensor) else type(output).__name__
@@ -126,6 +152,20 @@ class Classifier:
                 f"{_NOT_A_CLASSIFIER}"
             )
         return logits
+
+    def _run(self, inputs: dict[str, Tensor]) -> Any:
+        try:
+            return self.model(**inputs)
+        except TypeError as error:
+            try:
+                inspect.signature(self.model.forward).bind(**inputs)
+            except TypeError as reason:
+                raise ModelError(
+                    f"model must run on what its tokenizer gives, {', '.join(inputs)}, "
+                    f"got {type(self.model).__name__}: {reason}; give further arguments a default in `forward`, "
+                    "or name what the model takes in tokenizer.model_input_names"
+                ) from error
+            raise
 
     def logits_from(self, embeddings: Tensor, **inputs: Tensor) -> Tensor:
         """Run the model with its embedding layer answering `embeddings`, shape (B, T, D), whatever the ids.
@@ -141,8 +181,8 @@ class Classifier:
             return output if placed is None else placed
 
         with ExitStack() as hooks:
-            for table in self._tables:
-                hooks.callback(table.register_forward_hook(answer).remove)
+            for table in [self.layer, *self._tables[1:]]:
+                hooks.callback(table.register_forward_hook(own(answer)).remove)
             logits = self.logits(**inputs)
         if not calls or not all(calls):
             problem = "a call with other ids" if calls else "no call"
@@ -191,20 +231,13 @@ class Classifier:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Have the model to oneself, without dropout, and leave every module as it was.
+        """Switch to eval mode while other explanations of these modules wait, and restore every module's mode on exit.
 
-        Hooks and modes belong to the modules, so a second thread waits until this one has finished.
+        The mode holds for every thread. An explanation inside another one of the same thread does not wait.
         """
-        with self._lock:
-            modes = [(module, module.training) for module in self.model.modules()]
-            self.model.eval()
-            try:
-                # Gradients do not exist in inference mode, which a caller may be in.
-                with torch.inference_mode(mode=False):
-                    yield
-            finally:
-                for module, mode in modes:
-                    module.training = mode
+        # Gradients do not exist in inference mode, which a caller may be in.
+        with evaluating(self.model), torch.inference_mode(mode=False):
+            yield
 
     def max_tokens(self, tokenizer: "PreTrainedTokenizerBase") -> int | None:
         """Count the tokens that the model reads, special ones included; None if nothing limits it.
@@ -250,6 +283,36 @@ def _labels(labels: Any) -> tuple[str, ...]:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _check_weights(model: nn.Module) -> None:
+    """Require weights that gradients pass through."""
+    for module in model.modules():
+        if ".quantized" in type(module).__module__:
+            raise ModelError(
+                f"model must have weights in floating point, got a quantized {type(module).__name__}, "
+                "which has no gradient; load the model in float32"
+            )
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if tensor.is_inference():
+            raise ModelError(
+                f"model must be made outside of torch.inference_mode(), got {name} as an inference tensor, "
+                "which has no gradient; load it again outside"
+            )
+
+
+def _input_embeddings(model: "PreTrainedModel") -> nn.Module:
+    try:
+        layer: Any = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        # CANINE hashes characters into several tables.
+        layer = None
+    if not isinstance(layer, nn.Module):
+        raise ModelError(
+            f"model must have one table of input embeddings, got {type(model).__name__}; {_NOT_A_CLASSIFIER}, "
+            "or attribute to its own layers with LayerDiscretizedIntegratedGradients"
+        )
+    return layer
 
 
 def _tables_like(layer: nn.Module, model: nn.Module) -> list[nn.Module]:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import secrets
-import threading
 import warnings
 import zipfile
 from abc import ABC, abstractmethod
@@ -27,6 +26,7 @@ from torch import Tensor
 
 from captum_dig.errors import PathError
 from captum_dig.paths.anchors import AnchorSearch, Neighborhood
+from captum_dig.threads import Lock
 from captum_dig.vocabulary import BLOCK_ELEMENTS, Vocabulary
 
 # Rows searched for at once: FAISS reads the whole vocabulary for every search.
@@ -164,7 +164,7 @@ class RankedTable(WalkTable):
         self._depth = n_anchors + 2
         self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32)
         self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._folder = folder if strategy.identity is not None else None
         self._n_stored = 0
         if self._folder is not None:

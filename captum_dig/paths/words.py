@@ -4,11 +4,10 @@ Takes a `Vocabulary` and a table of walks over it, gives knots: recognises words
 their way, and monotonizes these one after the other.
 """
 
-import threading
 import warnings
 from abc import abstractmethod
 from collections import OrderedDict
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from captum_dig.paths.anchors import STRATEGIES, AnchorSearch
 from captum_dig.paths.base import PathGenerator
 from captum_dig.paths.monotone import monotonize
 from captum_dig.paths.tables import RankedTable, TableFolder, WalkTable, digest
+from captum_dig.threads import Lock
 from captum_dig.vocabulary import Vocabulary, check_candidates
 
 # Tables kept, one per baseline vector; a ranked table of a 256,000-word vocabulary takes 65 MB.
@@ -77,7 +77,11 @@ class WordPath(PathGenerator):
             )
             self.n_neighbors = max(1, available)
         self._tables: OrderedDict[bytes, WalkTable] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tables are found again where they are needed.
+        return {**vars(self), "_tables": OrderedDict()}
 
     def __repr__(self) -> str:
         name = type(self).__name__

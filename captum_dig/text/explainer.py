@@ -5,7 +5,9 @@ a `Vocabulary`, `PathShelf` makes a path over it, and `DiscretizedIntegratedGrad
 """
 
 import functools
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -26,6 +28,7 @@ from captum_dig.text.batches import Doubling, Run, check_ids, first_steps
 from captum_dig.text.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.text.strategies import PathShelf, Strategy
+from captum_dig.threads import Lock
 from captum_dig.vocabulary import Vocabulary
 from captum_dig.vocabulary.readable import candidate_rows
 
@@ -41,6 +44,9 @@ class TextExplainer:
 
     Special tokens keep their place in the baseline and score exactly 0. Token ids, masks and positions stay those of
     the text along the whole path; only the word embeddings move.
+
+    Threads may share an explainer, and explainers a model; explanations of one model run one at a time. An explainer
+    can be copied, and sent to another process. Where the model has been trained since, its rows are read again.
 
     Args:
         model: A Hugging Face sequence classifier.
@@ -97,12 +103,15 @@ class TextExplainer:
     ) -> None:
         self.classifier = Classifier(model, name)
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
-        self.vocabulary = Vocabulary.from_layer(self.classifier.layer)
-        check_tokenizer(tokenizer, len(self.vocabulary), self.classifier.name)
-        rows = candidate_rows(candidates, tokenizer, len(self.vocabulary))
         self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
-        self._paths = PathShelf(self.vocabulary, n_anchors, n_neighbors, rows, seed, folder)
+        self._candidates = candidates
+        self._shelf = functools.partial(
+            PathShelf, n_anchors=n_anchors, n_neighbors=n_neighbors, seed=seed, folder=folder
+        )
+        self._lock = Lock()
+        self._read_rows()
+        check_tokenizer(tokenizer, len(self.vocabulary), self.classifier.name)
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
         # Made now, so that wrong arguments are found now.
@@ -307,7 +316,7 @@ class TextExplainer:
             internal_batch_size = 1
         batches = self._batches(texts, targets, batch_size if len(texts) > 1 and self._pads else 1, overflow)
         run = Run(self.classifier, self.encoder, path, baseline_ids, settings, internal_batch_size, doubling)
-        return self._results(batches, run)
+        return self._results(batches, run, strategy)
 
     def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
         """Look up the ranked table behind the paths to a baseline, for instance to rank the whole vocabulary at once.
@@ -328,15 +337,56 @@ class TextExplainer:
             raise ValueError(f"strategy must be an anchor search, got {strategy!r}; pass strategy='greedy' for one")
         return path.table(self.vocabulary.rows[self.encoder.token_id("baseline", baseline, len(self.vocabulary))])
 
+    def _read_rows(self) -> None:
+        """Read the rows of the model, and make a shelf for paths over them."""
+        self._stamp = self.classifier.stamp
+        # The caller may be in inference mode, whose tensors no later call could change.
+        with torch.inference_mode(mode=False):
+            self.vocabulary = Vocabulary.from_layer(self.classifier.layer)
+        rows = candidate_rows(self._candidates, self.encoder.tokenizer, len(self.vocabulary))
+        self._paths = self._shelf(self.vocabulary, candidates=rows)
+
+    def _follow_weights(self, looked_up: Iterable[int] = ()) -> bool:
+        """Read the rows again if the model has been trained since; returns whether they have changed.
+
+        Where PyTorch reports no change, the rows that are looked up are compared all the same.
+        """
+        with self._lock:
+            stamp = self.classifier.stamp
+            n_rows = len(self.vocabulary)
+            ids = range(n_rows) if stamp != self._stamp else {i for i in looked_up if i < n_rows}
+            if self.classifier.emits(self.vocabulary.rows, torch.tensor(sorted(ids), dtype=torch.int64)):
+                self._stamp = stamp
+                return False
+            self._read_rows()
+            return True
+
     def _results(
-        self, batches: Iterable[tuple[list[Encoding], list[int | None]]], run: Run
+        self, batches: Iterable[tuple[list[Encoding], list[int | None]]], run: Run, strategy: Strategy
     ) -> Iterator[TextAttribution]:
         try:
             for encodings, wanted in batches:
+                if self._follow_weights([*run.baseline_ids, *(i for encoding in encodings for i in encoding.ids)]):
+                    run = replace(run, path=self.path(strategy))
+                self._warn_of_other_rows(run.path, encodings)
                 yield from run.explain(encodings, wanted)
         finally:
             if isinstance(run.path, MonotonicPath):
                 run.path.store()
+
+    def _warn_of_other_rows(self, path: PathGenerator, encodings: Sequence[Encoding]) -> None:
+        """Say so if a path of the user's walks over rows that the model does not have any more."""
+        if not isinstance(path, WordPath) or path.vocabulary is self.vocabulary:
+            return
+        ids = sorted({i for e in encodings for i in e.ids})
+        rows = path.vocabulary.rows
+        if rows.shape == self.vocabulary.rows.shape and not torch.equal(rows[ids], self.vocabulary.rows[ids]):
+            warnings.warn(
+                f"the vocabulary of {path!r} must hold the rows of the model, got other rows for words of the text; "
+                "if the model has been trained since, make the path anew with "
+                "Vocabulary.from_layer(model.get_input_embeddings())",
+                stacklevel=4,
+            )
 
     def _batches(
         self, texts: list[str], targets: list[int | None], batch_size: int, overflow: Overflow
@@ -380,6 +430,7 @@ class TextExplainer:
         Raises:
             ValueError: If there is no such strategy.
         """
+        self._follow_weights()
         return self._paths.path(strategy, seed=seed)
 
     def _baseline_ids(self, baseline: Baseline | Sequence[Baseline]) -> tuple[int, ...]:

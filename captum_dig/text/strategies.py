@@ -4,7 +4,6 @@ Takes a `Vocabulary` and the numbers that anchor searches need, gives the path t
 `captum_dig.text` lets its users choose among them.
 """
 
-import threading
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -14,12 +13,17 @@ from captum_dig.errors import at_least_one
 from captum_dig.paths import MonotonicPath, PathGenerator, StaggeredPath, StraightLine, UniformPath
 from captum_dig.paths.anchors import STRATEGIES, AnchorSearch
 from captum_dig.paths.tables import TableFolder
+from captum_dig.threads import Lock
 from captum_dig.vocabulary import Vocabulary
 
 Strategy: TypeAlias = str | AnchorSearch | PathGenerator
 
 _SEEDED = ("random_neighbor", "random_anchor", "staggered")
 NAMES = (*STRATEGIES, "straight_line", "staggered", "uniform")
+
+
+def _every_row() -> None:
+    return None
 
 
 class PathShelf:
@@ -49,7 +53,7 @@ class PathShelf:
         vocabulary: Vocabulary,
         n_anchors: int,
         n_neighbors: int,
-        candidates: Callable[[], Tensor | None] = lambda: None,
+        candidates: Callable[[], Tensor | None] = _every_row,
         seed: int | None = None,
         folder: TableFolder | None = None,
     ) -> None:
@@ -60,7 +64,7 @@ class PathShelf:
         self._seed = seed
         self._folder = folder
         self._paths: dict[tuple[str | AnchorSearch, int | None], PathGenerator] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
         """Look up a path.

@@ -98,12 +98,32 @@ class FaissIndex(RowIndex):
                 "try 'Flat' or 'HNSW32'"
             ) from error
         self._index = index
-        # Where the index holds the rows as they are, they need no second copy.
+        shared = self._shared_rows()
+        self.rows = rows.clone(memory_format=torch.contiguous_format) if shared is None else shared
+
+    def __getstate__(self) -> dict[str, Any]:
+        # FAISS writes an approximate index as it is; built anew, it could find other rows.
+        import faiss
+
+        shared = self._shared_rows() is not None
+        return {"index": faiss.serialize_index(self._index), "rows": None if shared else self.rows}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import faiss
+
+        self._index = faiss.deserialize_index(state["index"])
+        shared = self._shared_rows()
+        self.rows = state["rows"] if shared is None else shared
+
+    def _shared_rows(self) -> Tensor | None:
+        """The rows inside the index, which need no second copy, where it holds them as they are."""
+        import faiss
+
+        index = self._index
         storage = faiss.downcast_index(index.storage) if isinstance(index, faiss.IndexHNSW) else index
-        if isinstance(storage, faiss.IndexFlat):
-            self.rows = torch.from_numpy(np.asarray(_Storage(index, storage)))
-        else:
-            self.rows = rows.clone(memory_format=torch.contiguous_format)
+        if not isinstance(storage, faiss.IndexFlat):
+            return None
+        return torch.from_numpy(np.asarray(_Storage(index, storage)))
 
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
         """Search with FAISS, and again for more while too few of what is found may be candidates."""

@@ -180,10 +180,31 @@ def candidate_rows(
     """
     if isinstance(candidates, torch.Tensor):
         mask = check_candidates(candidates, n_rows)
-        return lambda: mask
+        return CandidateRows(mask)
     if candidates not in ("words", "all"):
         raise ValueError(f"candidates must be 'words', 'all' or a boolean mask, got {candidates!r}")
-    return functools.cache(lambda: word_candidates(tokenizer, n_rows) if candidates == "words" else None)
+    return CandidateRows(None if candidates == "all" else functools.partial(word_candidates, tokenizer, n_rows))
+
+
+class CandidateRows:
+    """A mask of candidates that is made once, when it is first asked for, and can be sent to another process.
+
+    Args:
+        mask: Shape (V,), or a function that gives it; None for every row.
+
+    Example:
+        >>> CandidateRows(torch.tensor([True, False]))()
+        tensor([ True, False])
+    """
+
+    def __init__(self, mask: torch.Tensor | Callable[[], torch.Tensor] | None) -> None:
+        self._mask = mask
+
+    def __call__(self) -> torch.Tensor | None:
+        """Give the mask; None for every row."""
+        if callable(self._mask):
+            self._mask = self._mask()
+        return self._mask
 
 
 def _special_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:

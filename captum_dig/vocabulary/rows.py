@@ -122,6 +122,18 @@ class Vocabulary:
                 emitted[int(ids[0]) : int(ids[-1]) + 1] = rows
         return cls(weight if emitted is None else emitted, index=index)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The index holds the rows.
+        return {name: value for name, value in vars(self).items() if name != "_rows"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._rows = self._index.rows
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Vocabulary":
+        # Nothing of it changes.
+        return self
+
     def __len__(self) -> int:
         """Return V, the number of rows."""
         return len(self._rows)
