@@ -247,7 +247,7 @@ class _Bench:
             # Rows of one length at a time: without padding, which leaks into some models.
             # Where nothing is left, one token of padding is.
             lengths = mask.sum(dim=1).clamp(min=1)
-            logits = torch.empty(len(some_ids), len(classifier.labels), device=ids.device)
+            logits = torch.empty(len(some_ids), len(classifier.labels), dtype=torch.float32, device=ids.device)
             for length in lengths.unique().tolist():
                 here = lengths == length
                 columns = {name: column[:, :length].expand(int(here.sum()), -1) for name, column in inputs.items()}
@@ -286,7 +286,10 @@ class _Bench:
     def _accuracy(self, trial: _Trial) -> dict[str, tuple[float, ...]]:
         if not trial.method.completes:
             return {}
-        delta, change = trial.scores.double().sum(dim=1) - trial.change, torch.tensor([trial.change]).double()
+        delta, change = (
+            trial.scores.double().sum(dim=1) - trial.change,
+            torch.tensor([trial.change], dtype=torch.float64, device="cpu"),
+        )
         percent = delta_percent(delta, change)
         return {"delta": (float(delta),), "change": (trial.change,), "delta_percent": (float(percent),)}
 
@@ -326,7 +329,7 @@ class _Bench:
         knots = path(rows, vocabulary.rows[[goal]].expand_as(rows))
         columns = {"word_approximation_error": word_approximation_error(knots[:, :, None], vocabulary)}
         if isinstance(path, WordPath):
-            anchors = path.anchor_ids(torch.tensor(ids), goal)[:, 1:]
+            anchors = path.anchor_ids(torch.tensor(ids, dtype=torch.int64, device="cpu"), goal)[:, 1:]
             columns |= {f"{name}_anchors": share for name, share in anchor_shares(anchors, self.kinds).items()}
         return [{name: float(column[i]) for name, column in columns.items()} for i in range(len(ids))]
 

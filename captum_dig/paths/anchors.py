@@ -216,7 +216,9 @@ class RandomAnchor(AnchorSearch):
         candidates: Tensor | None,
     ) -> Tensor:
         """Draw as many rows as a walk can need, without replacement."""
-        allowed: Tensor = torch.arange(len(vocabulary)) if candidates is None else candidates.nonzero()[:, 0]
+        allowed: Tensor = (
+            torch.arange(len(vocabulary), device="cpu") if candidates is None else candidates.nonzero()[:, 0]
+        )
         keys = scramble(self.seed, word_ids[:, None], allowed)
         # A walk may have been at m of them, and one may be the baseline.
         count = min(n_anchors + 2, len(allowed))
@@ -225,7 +227,7 @@ class RandomAnchor(AnchorSearch):
 
     def cost(self, neighborhood: Neighborhood) -> Tensor:
         """The order in which the candidates were drawn."""
-        return torch.arange(neighborhood.candidate_ids.shape[1]).expand(neighborhood.candidate_ids.shape)
+        return torch.arange(neighborhood.candidate_ids.shape[1], device="cpu").expand(neighborhood.candidate_ids.shape)
 
     def __repr__(self) -> str:
         return f"RandomAnchor(seed={self.seed})"
@@ -240,7 +242,7 @@ STRATEGIES: dict[str, Callable[[int | None], AnchorSearch]] = {
 
 
 def _seed(seed: int | None) -> int:
-    return int(torch.randint(2**62, ()).item()) if seed is None else int(seed)
+    return int(torch.randint(2**62, (), device="cpu").item()) if seed is None else int(seed)
 
 
 def scramble(seed: int, left: Tensor, right: Tensor) -> Tensor:

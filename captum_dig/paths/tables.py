@@ -69,11 +69,11 @@ class WalkTable(ABC):
         self._n_neighbors = n_neighbors
         self._candidates = candidates
         # Walks must not end early at another row with the contents of the baseline, such as a table's padding.
-        self._is_baseline = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._is_baseline = torch.zeros(len(vocabulary), dtype=torch.bool, device="cpu")
         self._is_baseline[vocabulary.equal_rows(baseline)] = True
         # int32 halves the memory of a table and holds any row id.
-        self._walks = torch.empty((len(vocabulary), n_anchors + 1), dtype=torch.int32)
-        self._walked = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._walks = torch.empty((len(vocabulary), n_anchors + 1), dtype=torch.int32, device="cpu")
+        self._walked = torch.zeros(len(vocabulary), dtype=torch.bool, device="cpu")
 
     @abstractmethod
     def find(self, words: Tensor) -> Tensor:
@@ -162,8 +162,8 @@ class RankedTable(WalkTable):
         super().__init__(vocabulary, strategy, baseline, n_anchors, n_neighbors, candidates)
         # A walk has at most m words and the baseline behind it, so one candidate more than those is always free.
         self._depth = n_anchors + 2
-        self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32)
-        self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32, device="cpu")
+        self._known = torch.zeros(len(vocabulary), dtype=torch.bool, device="cpu")
         self._lock = threading.Lock()
         self._folder = folder if strategy.identity is not None else None
         self._n_stored = 0
@@ -201,7 +201,7 @@ class RankedTable(WalkTable):
         visited: Tensor = words[:, None]
         for _ in range(self._n_anchors):
             moving = self._moving(visited[:, -1])
-            options = torch.full((len(words), self._depth), -1, dtype=torch.int64)
+            options = torch.full((len(words), self._depth), -1, dtype=torch.int64, device="cpu")
             options[moving] = self._options(visited[moving, -1])
             visited = torch.cat([visited, self._step(options, visited)], dim=1)
         return visited
@@ -221,7 +221,7 @@ class RankedTable(WalkTable):
 
     def rank_all(self) -> Iterator[int]:
         """Rank the whole vocabulary, block by block; yields how many rows are done."""
-        for block in torch.arange(len(self._vocabulary)).split(_SEARCH_ROWS):
+        for block in torch.arange(len(self._vocabulary), device="cpu").split(_SEARCH_ROWS):
             self.rank(block)
             yield int(block[-1]) + 1
 

@@ -173,7 +173,7 @@ class WordPath(PathGenerator):
         strange = goal_ids < 0
         which = goal_ids.clone()
         which[strange] = -1 - torch.unique(goals[strange], dim=0, return_inverse=True)[1]
-        ids = torch.empty((self.n_anchors, len(inputs)), dtype=torch.int64)
+        ids = torch.empty((self.n_anchors, len(inputs)), dtype=torch.int64, device="cpu")
         for number in which.unique():
             here = which == number
             first = int(here.to(torch.int8).argmax())
