@@ -8,7 +8,9 @@ import torch
 
 from captum_dig import (
     EnsemblePath,
+    Greedy,
     LayerDiscretizedIntegratedGradients,
+    ModelError,
     MonotonicPath,
     StaggeredPath,
     StraightLine,
@@ -18,7 +20,9 @@ from captum_dig import (
     compare,
 )
 from captum_dig.comparison.comparing import NAMES
-from captum_dig.paths.tables import TableFolder
+from captum_dig.paths.tables import RankedTable, TableFolder
+from captum_dig.vocabulary.indexes import HalfPrecisionIndex
+from tests.models import tiny_classifier
 
 TEXTS = ["a gorgeous, witty movie", "dull"]
 DTYPES = [torch.bfloat16, torch.float16, torch.float64]
@@ -99,8 +103,6 @@ def test_a_vocabulary_does_not_depend_on_them(around, index):
 
 @surroundings
 def test_the_search_at_half_precision_does_not_depend_on_them(around):
-    from captum_dig.vocabulary.indexes import HalfPrecisionIndex
-
     expected = HalfPrecisionIndex(ROWS).search(ROWS[:20], 15)
     with around():
         got = HalfPrecisionIndex(ROWS).search(ROWS[:20], 15)
@@ -175,3 +177,65 @@ def test_the_layer_class_does_not_depend_on_them(around, classifier):
     with around():
         got = attribute()
     assert all(torch.equal(one, other) and one.dtype == other.dtype for one, other in zip(got, expected, strict=True))
+
+
+@pytest.mark.parametrize("index", ["Flat", "HNSW8", "IVF4,Flat", "half precision"])
+@pytest.mark.parametrize("strategy", ["greedy", "random_anchor", "uniform"])
+def test_tables_made_in_inference_mode_serve_outside_of_it(tmp_path, monkeypatch, index, strategy):
+    if index == "half precision":
+        monkeypatch.setattr("captum_dig.vocabulary.rows.build_index", lambda rows, _: HalfPrecisionIndex(rows))
+        index = "Flat"
+
+    def make(rows, folder):
+        vocabulary = Vocabulary(rows, index=index)
+        mask = torch.arange(len(rows)) % 7 > 0
+        if strategy == "uniform":
+            return UniformPath(vocabulary, "greedy", 4, 20, candidates=mask)
+        return MonotonicPath(vocabulary, strategy, 4, 20, candidates=mask, seed=1, folder=folder)
+
+    few, more = torch.arange(1, 40), torch.arange(1, 300)
+    expected = make(ROWS, None).anchor_ids(more, 0)
+    with torch.inference_mode():
+        # The rows too may be such tensors.
+        path = make(ROWS.clone(), TableFolder(tmp_path))
+        path.anchor_ids(few, 0)
+        path.vocabulary.locate(ROWS[:9] + 0.01)
+    assert torch.equal(path.anchor_ids(more, 0), expected)
+    with torch.inference_mode():
+        path.store()
+        again = make(ROWS, TableFolder(tmp_path))
+        again.anchor_ids(few, 0)
+    assert torch.equal(again.anchor_ids(more, 0), expected)
+    assert torch.equal(
+        path(ROWS[None, 1:9], ROWS[None, :1].expand(1, 8, 24)), again(ROWS[None, 1:9], ROWS[None, :1].expand(1, 8, 24))
+    )
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_explainers_made_in_inference_mode_serve_outside_of_it(strategy, classifier, tokenizer):
+    def make():
+        return TextExplainer(classifier, tokenizer, strategy=strategy, n_anchors=4, n_neighbors=12, seed=3)
+
+    expected = make().explain(TEXTS, n_steps=4)
+    with torch.inference_mode():
+        explainer = make()
+        assert explainer.explain(TEXTS[1], n_steps=4) == make().explain(TEXTS[1], n_steps=4)
+        if strategy in ("greedy", "maxcount"):
+            list(explainer.table().rank_all())
+        explainer.explain("the plot is thin", n_steps=4)
+    assert explainer.explain(TEXTS, n_steps=4) == expected
+
+
+def test_a_table_of_ones_own_made_in_inference_mode():
+    with torch.inference_mode():
+        table = RankedTable(Vocabulary(ROWS), Greedy(), ROWS[0].clone(), 3, 9)
+        table.rank(torch.tensor([1]))
+    table.rank(torch.tensor([2]))
+    assert table.n_ranked == 2
+
+
+def test_a_model_made_in_inference_mode_is_refused(tokenizer):
+    with torch.inference_mode():
+        model = tiny_classifier(len(tokenizer))
+    with pytest.raises(ModelError, match=r"got DistilBert\w+ made in inference mode; load it outside"):
+        TextExplainer(model, tokenizer)

@@ -33,7 +33,7 @@ from captum_dig.metrics import (
 )
 from captum_dig.metrics.faithfulness import Protocol
 from captum_dig.models.encoding import Encoding, as_texts
-from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, WordPath
+from captum_dig.paths import PathGenerator, StraightLine, WordPath
 from captum_dig.text.batches import check_ids, prepare
 from captum_dig.text.explainer import TextExplainer
 from captum_dig.vocabulary.readable import row_kinds
@@ -132,7 +132,7 @@ def compare(
                 progress(number + 1)
     finally:
         for method in resolved:
-            if isinstance(method, PathMethod) and isinstance(method.path, MonotonicPath):
+            if isinstance(method, PathMethod):
                 method.path.store()
     return Comparison(settings, tuple(done))
 
@@ -319,7 +319,8 @@ class _Bench:
         moving = [i for i, mark in zip(encoding.ids, encoding.special, strict=True) if not mark and i != goal]
         new = sorted({i for i in moving if (path, goal, i) not in self.known})
         if new:
-            self.known.update(zip([(path, goal, i) for i in new], self._ways(path, goal, new), strict=True))
+            # One by one: in another company a word's numbers may be rounded otherwise.
+            self.known.update({(path, goal, i): self._ways(path, goal, [i])[0] for i in new})
         ways = [self.known[path, goal, i] for i in moving]
         return {name: (sum(way[name] for way in ways) / len(ways),) for name in ways[0]} if ways else {}
 

@@ -56,6 +56,11 @@ class Classifier:
         layer = model.get_input_embeddings()
         if not isinstance(layer, nn.Module):
             raise ModelError(f"model must have input embeddings, got {type(model).__name__}; {_NOT_A_CLASSIFIER}")
+        if any(parameter.is_inference() for parameter in model.parameters()):
+            raise ModelError(
+                f"model must have weights that gradients can go through, got {type(model).__name__} made in inference "
+                "mode; load it outside of torch.inference_mode()"
+            )
         self.model = model
         self.layer = layer
         self._tables = _tables_like(layer, model)

@@ -132,6 +132,10 @@ class StaggeredPath(PathGenerator):
         path._words = words.detach().to("cpu", torch.int64)
         return path
 
+    def store(self) -> None:
+        """Let the inner path keep what it learnt."""
+        self.inner.store()
+
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Draw the windows, choose the times of the knots, and look up where each word is at these."""
         if inputs.dim() < 2:

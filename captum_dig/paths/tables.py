@@ -63,6 +63,7 @@ class WalkTable(ABC):
         candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
     """
 
+    @torch.inference_mode(mode=False)
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -159,6 +160,7 @@ class RankedTable(WalkTable):
         tensor([[3, 2, 1]])
     """
 
+    @torch.inference_mode(mode=False)
     def __init__(
         self,
         vocabulary: Vocabulary,

@@ -81,8 +81,11 @@ class WordPath(PathGenerator):
 
     def __repr__(self) -> str:
         name = type(self).__name__
+        rows, index = self.vocabulary.fingerprint[:12], self.vocabulary.index_name
         some = "" if self.candidates is None else f", candidates={digest(self.candidates.numpy())[:8]}"
-        return f"{name}({self.strategy!r}, n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors}{some})"
+        search = "" if index == "Flat" else f", index={index!r}"
+        numbers = f"n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors}"
+        return f"{name}({self.strategy!r}, {numbers}, vocabulary={rows}{search}{some})"
 
     @abstractmethod
     def make_table(self, baseline: Tensor) -> WalkTable:
@@ -129,7 +132,8 @@ class WordPath(PathGenerator):
             The table, which later calls share.
         """
         key = baseline.numpy().tobytes()
-        with self._lock:
+        # What is made in inference mode could not be changed outside of it.
+        with self._lock, torch.inference_mode(mode=False):
             if key not in self._tables:
                 self._tables[key] = self.make_table(baseline.clone())
             self._tables.move_to_end(key)

@@ -326,8 +326,7 @@ class TextExplainer:
             for encodings, wanted in batches:
                 yield from run.explain(encodings, wanted)
         finally:
-            if isinstance(run.path, MonotonicPath):
-                run.path.store()
+            run.path.store()
 
     def _batches(
         self, texts: list[str], targets: list[int | None], batch_size: int, overflow: Overflow

@@ -51,6 +51,8 @@ class Vocabulary:
         tensor([[1, 2]])
     """
 
+    # What is made in inference mode could not be used with gradients outside of it.
+    @torch.inference_mode(mode=False)
     def __init__(self, weight: Tensor, *, index: str = "Flat") -> None:
         if not isinstance(weight, Tensor) or not weight.is_floating_point():
             got = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
@@ -78,6 +80,7 @@ class Vocabulary:
         self._sorted_hashes, self._hash_order = torch.sort(hashes, stable=True)
 
     @classmethod
+    @torch.inference_mode(mode=False)
     def from_layer(cls, layer: nn.Module, *, index: str = "Flat") -> "Vocabulary":
         """Collect the rows as an embedding layer emits them.
 
@@ -121,6 +124,9 @@ class Vocabulary:
                     emitted = torch.empty(len(weight), rows.shape[1], dtype=torch.float32, device="cpu")
                 emitted[int(ids[0]) : int(ids[-1]) + 1] = rows
         return cls(weight if emitted is None else emitted, index=index)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({self.fingerprint[:12]}, index={self.index_name!r})"
 
     def __len__(self) -> int:
         """Return V, the number of rows."""
