@@ -110,13 +110,15 @@ def check_anchor_search(
     if not isinstance(search, AnchorSearch):
         raise ContractError(f"{name} must be an AnchorSearch; derive it from captum_dig.AnchorSearch")
     if vocabulary is None:
-        vocabulary = Vocabulary(torch.randn(60, 5, generator=torch.Generator().manual_seed(0)))
+        vocabulary = Vocabulary(
+            torch.randn(60, 5, generator=torch.Generator("cpu").manual_seed(0), dtype=torch.float32, device="cpu")
+        )
     distinct = len(vocabulary.rows.unique(dim=0))
     if distinct < 8:
         raise ValueError(f"vocabulary must have at least 8 different rows, got {distinct}")
     n_anchors = at_least_one("n_anchors", n_anchors)
     n_neighbors = min(at_least_one("n_neighbors", n_neighbors), len(vocabulary) - 1)
-    ids = torch.arange(len(vocabulary))
+    ids = torch.arange(len(vocabulary), device="cpu")
     if search.identity is not None and not isinstance(search.identity, str):
         raise ContractError(f"{name}.identity must be a string or None, got {search.identity!r}")
     _check_costs(search, vocabulary, n_anchors, n_neighbors)
@@ -141,7 +143,7 @@ def check_anchor_search(
             "excludes; let propose pass the mask on"
         )
     few = Vocabulary(vocabulary.rows.unique(dim=0)[:4])
-    walk = _walks(MonotonicPath(few, search, 9, 3), torch.tensor([2]), 0)[0].tolist()
+    walk = _walks(MonotonicPath(few, search, 9, 3), torch.tensor([2], device="cpu"), 0)[0].tolist()
     if walk[3:] != [0] * 7:
         raise ContractError(f"{name} must end at the baseline where no candidate is left, got the walk {walk}")
 
@@ -202,7 +204,7 @@ def _check_attributions(path: PathGenerator, inputs: Tensor, baselines: Tensor) 
     name = type(path).__name__
     knots = _knots(path, inputs, baselines, " in torch.float64")
     # Of length 1, so that no function changes faster than its argument moves.
-    direction: Tensor = torch.cos(torch.arange(inputs[0].numel(), dtype=inputs.dtype) * 2 + 1).to(inputs.device)
+    direction: Tensor = torch.cos(torch.arange(inputs[0].numel(), dtype=inputs.dtype, device=inputs.device) * 2 + 1)
     direction = (direction / direction.norm()).reshape(inputs.shape[1:])
     lengths = knots.diff(dim=1).flatten(3).norm(dim=-1).sum(dim=1).amax(dim=0)
     n_paths, n_pieces = len(knots), knots.shape[1] - 1
@@ -248,7 +250,7 @@ def _walks(path: MonotonicPath, ids: Tensor, baseline: int) -> Tensor:
 def _check_costs(search: AnchorSearch, vocabulary: Vocabulary, n_anchors: int, n_neighbors: int) -> None:
     """Price the neighbours of a few words, all at once and one by one."""
     name = type(search).__name__
-    rows, ids = vocabulary.rows, torch.arange(1, 8)
+    rows, ids = vocabulary.rows, torch.arange(1, 8, device="cpu")
     near = vocabulary.neighbors(ids, n_neighbors)
 
     def price(some: slice) -> Tensor:

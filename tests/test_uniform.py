@@ -61,7 +61,10 @@ def test_a_search_that_brings_its_own_candidates_is_refused():
 
 
 def test_it_prints_what_makes_it():
-    assert repr(UniformPath(Vocabulary(ROWS), "maxcount")) == "UniformPath(MaxCount(), n_anchors=30, n_neighbors=50)"
+    vocabulary = Vocabulary(ROWS)
+    assert repr(UniformPath(vocabulary, "maxcount")) == (
+        f"UniformPath(MaxCount(), n_anchors=30, n_neighbors=50, vocabulary={vocabulary.fingerprint[:12]})"
+    )
 
 
 def test_rows_around_vectors():

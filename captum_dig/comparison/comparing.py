@@ -33,7 +33,7 @@ from captum_dig.metrics import (
 )
 from captum_dig.metrics.faithfulness import Protocol
 from captum_dig.models.encoding import Encoding, as_texts
-from captum_dig.paths import MonotonicPath, PathGenerator, StraightLine, WordPath
+from captum_dig.paths import PathGenerator, StraightLine, WordPath
 from captum_dig.text.batches import check_ids, prepare
 from captum_dig.text.explainer import TextExplainer
 from captum_dig.vocabulary.readable import row_kinds
@@ -132,7 +132,7 @@ def compare(
                 progress(number + 1)
     finally:
         for method in resolved:
-            if isinstance(method, PathMethod) and isinstance(method.path, MonotonicPath):
+            if isinstance(method, PathMethod):
                 method.path.store()
     return Comparison(settings, tuple(done))
 
@@ -247,7 +247,7 @@ class _Bench:
             # Rows of one length at a time: without padding, which leaks into some models.
             # Where nothing is left, one token of padding is.
             lengths = mask.sum(dim=1).clamp(min=1)
-            logits = torch.empty(len(some_ids), len(classifier.labels), device=ids.device)
+            logits = torch.empty(len(some_ids), len(classifier.labels), dtype=torch.float32, device=ids.device)
             for length in lengths.unique().tolist():
                 here = lengths == length
                 columns = {name: column[:, :length].expand(int(here.sum()), -1) for name, column in inputs.items()}
@@ -286,7 +286,10 @@ class _Bench:
     def _accuracy(self, trial: _Trial) -> dict[str, tuple[float, ...]]:
         if not trial.method.completes:
             return {}
-        delta, change = trial.scores.double().sum(dim=1) - trial.change, torch.tensor([trial.change]).double()
+        delta, change = (
+            trial.scores.double().sum(dim=1) - trial.change,
+            torch.tensor([trial.change], dtype=torch.float64, device="cpu"),
+        )
         percent = delta_percent(delta, change)
         return {"delta": (float(delta),), "change": (trial.change,), "delta_percent": (float(percent),)}
 
@@ -316,7 +319,8 @@ class _Bench:
         moving = [i for i, mark in zip(encoding.ids, encoding.special, strict=True) if not mark and i != goal]
         new = sorted({i for i in moving if (path, goal, i) not in self.known})
         if new:
-            self.known.update(zip([(path, goal, i) for i in new], self._ways(path, goal, new), strict=True))
+            # One by one: in another company a word's numbers may be rounded otherwise.
+            self.known.update({(path, goal, i): self._ways(path, goal, [i])[0] for i in new})
         ways = [self.known[path, goal, i] for i in moving]
         return {name: (sum(way[name] for way in ways) / len(ways),) for name in ways[0]} if ways else {}
 
@@ -326,7 +330,7 @@ class _Bench:
         knots = path(rows, vocabulary.rows[[goal]].expand_as(rows))
         columns = {"word_approximation_error": word_approximation_error(knots[:, :, None], vocabulary)}
         if isinstance(path, WordPath):
-            anchors = path.anchor_ids(torch.tensor(ids), goal)[:, 1:]
+            anchors = path.anchor_ids(torch.tensor(ids, dtype=torch.int64, device="cpu"), goal)[:, 1:]
             columns |= {f"{name}_anchors": share for name, share in anchor_shares(anchors, self.kinds).items()}
         return [{name: float(column[i]) for name, column in columns.items()} for i in range(len(ids))]
 

@@ -333,9 +333,11 @@ class Comparison:
         names = [name for name in self.settings.methods if name != "random"]
         ranked: list[tuple[ComparedText, float]] = []
         for text in self.texts if len(names) > 1 else ():
-            scores = torch.tensor([text.find(name, baseline).word_scores for name in names])
-            pairs = torch.combinations(torch.arange(len(names)))
-            ones = torch.ones(len(pairs), scores.shape[1], dtype=torch.int64)
+            scores = torch.tensor(
+                [text.find(name, baseline).word_scores for name in names], dtype=torch.float32, device="cpu"
+            )
+            pairs = torch.combinations(torch.arange(len(names), device="cpu"))
+            ones = torch.ones(len(pairs), scores.shape[1], dtype=torch.int64, device="cpu")
             batch = TokenBatch(ones, ones, torch.zeros_like(ones), pad_id=0)
             if scores.shape[1] > 1:
                 tau = float(kendall_tau(scores[pairs[:, 0]], scores[pairs[:, 1]], batch).nanmean())

@@ -248,7 +248,8 @@ class GradientShap(AttributionMethod):
 
     def scores(self, task: Task, budget: Budget) -> Tensor:
         """Average over as many points as there are gradients, the same places for every text."""
-        places = torch.rand(budget.n_steps, generator=torch.Generator().manual_seed(budget.seed))
+        generator = torch.Generator("cpu").manual_seed(budget.seed)
+        places = torch.rand(budget.n_steps, generator=generator, dtype=torch.float32, device="cpu")
         ways = task.inputs - task.baselines
         total = torch.zeros_like(ways, dtype=torch.promote_types(ways.dtype, torch.float32))
         n_texts = len(ways)
@@ -293,8 +294,9 @@ class RandomScores(AttributionMethod):
 
     def scores(self, task: Task, budget: Budget) -> Tensor:
         """Draw from [0, 1)."""
-        generator = torch.Generator().manual_seed(budget.seed)
-        return torch.rand(task.fixed.shape, generator=generator).to(task.inputs.device)
+        generator = torch.Generator("cpu").manual_seed(budget.seed)
+        scores = torch.rand(task.fixed.shape, generator=generator, dtype=torch.float32, device="cpu")
+        return scores.to(task.inputs.device)
 
 
 def _leaf(tensor: Tensor) -> Tensor:

@@ -22,5 +22,12 @@ def draw(n_samples: int, n_tokens: int, dim: int, seed: int) -> Tensor:
         >>> torch.equal(draw(3, 5, 2, seed=0)[:2, :4], draw(2, 4, 2, seed=0))
         True
     """
-    seeds = torch.randint(2**62, (n_samples,), generator=torch.Generator().manual_seed(seed)).tolist()
-    return torch.stack([torch.rand((n_tokens, dim), generator=torch.Generator().manual_seed(one)) for one in seeds])
+    seeds = torch.randint(
+        2**62, (n_samples,), generator=torch.Generator("cpu").manual_seed(seed), dtype=torch.int64, device="cpu"
+    )
+    return torch.stack([_uniform((n_tokens, dim), one) for one in seeds.tolist()])
+
+
+def _uniform(shape: tuple[int, int], seed: int) -> Tensor:
+    generator = torch.Generator("cpu").manual_seed(seed)
+    return torch.rand(shape, generator=generator, dtype=torch.float32, device="cpu")

@@ -64,12 +64,12 @@ def word_approximation_error(
     moving = (knots != knots[:1]).any(dim=-1).any(dim=0)
     words = knots[:, moving].detach().to("cpu", torch.float32)
     if not words.shape[1]:
-        return torch.full((knots.shape[1],), torch.nan)
+        return torch.full((knots.shape[1],), torch.nan, dtype=torch.float32, device="cpu")
     points = _points(words, n_points, spacing)
     if ends:
         points = torch.cat([words[:1], points, words[-1:]])
     distances = vocabulary.nearest(points.flatten(0, 1))[1].reshape(points.shape[:2]).mean(dim=0)
-    rows = torch.zeros(moving.shape)
+    rows = torch.zeros(moving.shape, dtype=torch.float32, device="cpu")
     rows[moving.cpu()] = distances
     counts = moving.cpu().sum(dim=1)
     return torch.where(counts > 0, rows.sum(dim=1) / counts, torch.nan)
@@ -101,9 +101,11 @@ def anchor_shares(anchor_ids: Tensor, kinds: Mapping[str, Tensor]) -> dict[str, 
 def _points(words: Tensor, n_points: int, spacing: Spacing) -> Tensor:
     """Points on the paths of some words, (P, N, D) to (n, N, D): inner ones, evenly by knot or by length."""
     n_pieces = len(words) - 1
-    places = torch.arange(1, n_points + 1, dtype=torch.float64) / (n_points + 1)
+    places = torch.arange(1, n_points + 1, dtype=torch.float64, device="cpu") / (n_points + 1)
     if spacing == "knots":
-        breaks = torch.linspace(0, 1, n_pieces + 1, dtype=torch.float64)[:, None].expand(-1, words.shape[1])
+        breaks = torch.linspace(0, 1, n_pieces + 1, dtype=torch.float64, device="cpu")[:, None].expand(
+            -1, words.shape[1]
+        )
     else:
         lengths = (words[1:] - words[:-1]).norm(dim=-1).double().cumsum(dim=0)
         breaks = torch.cat([torch.zeros_like(lengths[:1]), lengths / lengths[-1:]])

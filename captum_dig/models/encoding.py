@@ -177,8 +177,10 @@ class TextEncoder:
         import torch
 
         if len(encodings) == 1:
-            return {name: torch.tensor([row]) for name, row in encodings[0].inputs.items()}
-        return dict(self.tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt"))
+            return {name: torch.tensor([row], device="cpu") for name, row in encodings[0].inputs.items()}
+        # The tokenizer makes tensors on the default device, which the caller may have set.
+        with torch.device("cpu"):
+            return dict(self.tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt"))
 
     def token_id(self, argument: str, token: str | int, n_rows: int) -> int:
         """Find the row of a token.

@@ -5,16 +5,18 @@ on the current word, the candidate, the baseline and the number of anchors only,
 row's candidates once and walks over the result.
 """
 
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from captum_dig.errors import PathError
 from captum_dig.paths.monotone import monotone_mask, monotonize
+from captum_dig.paths.naming import described
 from captum_dig.vocabulary import Vocabulary
 
 
@@ -56,6 +58,18 @@ class AnchorSearch(ABC):
         >>> path.anchor_ids(torch.tensor([3]), baseline_id=0)
         tensor([[3, 2, 1]])
     """
+
+    @reprlib.recursive_repr()
+    def __repr__(self) -> str:
+        # It names the search in results and journals, which must be the same in another process.
+        return described(self)
+
+    def __eq__(self, other: object) -> bool:
+        # Searches of one class are equal where there is nothing that could tell them apart.
+        return self is other or (type(self) is type(other) and not _has_parameters(self) and not _has_parameters(other))
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
     @abstractmethod
     def cost(self, neighborhood: Neighborhood) -> Tensor:
@@ -132,9 +146,6 @@ class Greedy(AnchorSearch):
         """The name of the strategy, which has no parameters; a subclass may have other costs."""
         return "greedy" if type(self) is Greedy else None
 
-    def __repr__(self) -> str:
-        return "Greedy()"
-
 
 class MaxCount(AnchorSearch):
     """The candidate with the most monotone dimensions.
@@ -157,9 +168,6 @@ class MaxCount(AnchorSearch):
     def identity(self) -> str | None:
         """The name of the strategy, which has no parameters; a subclass may have other costs."""
         return "maxcount" if type(self) is MaxCount else None
-
-    def __repr__(self) -> str:
-        return "MaxCount()"
 
 
 class RandomNeighbor(AnchorSearch):
@@ -185,9 +193,6 @@ class RandomNeighbor(AnchorSearch):
     def cost(self, neighborhood: Neighborhood) -> Tensor:
         """A pseudo-random number per (word, candidate)."""
         return scramble(self.seed, neighborhood.word_ids[:, None], neighborhood.candidate_ids)
-
-    def __repr__(self) -> str:
-        return f"RandomNeighbor(seed={self.seed})"
 
 
 class RandomAnchor(AnchorSearch):
@@ -216,7 +221,9 @@ class RandomAnchor(AnchorSearch):
         candidates: Tensor | None,
     ) -> Tensor:
         """Draw as many rows as a walk can need, without replacement."""
-        allowed: Tensor = torch.arange(len(vocabulary)) if candidates is None else candidates.nonzero()[:, 0]
+        allowed: Tensor = (
+            torch.arange(len(vocabulary), device="cpu") if candidates is None else candidates.nonzero()[:, 0]
+        )
         keys = scramble(self.seed, word_ids[:, None], allowed)
         # A walk may have been at m of them, and one may be the baseline.
         count = min(n_anchors + 2, len(allowed))
@@ -225,10 +232,7 @@ class RandomAnchor(AnchorSearch):
 
     def cost(self, neighborhood: Neighborhood) -> Tensor:
         """The order in which the candidates were drawn."""
-        return torch.arange(neighborhood.candidate_ids.shape[1]).expand(neighborhood.candidate_ids.shape)
-
-    def __repr__(self) -> str:
-        return f"RandomAnchor(seed={self.seed})"
+        return torch.arange(neighborhood.candidate_ids.shape[1], device="cpu").expand(neighborhood.candidate_ids.shape)
 
 
 STRATEGIES: dict[str, Callable[[int | None], AnchorSearch]] = {
@@ -239,8 +243,14 @@ STRATEGIES: dict[str, Callable[[int | None], AnchorSearch]] = {
 }
 
 
+def _has_parameters(search: object) -> bool:
+    # What an object holds besides its class, in slots too: None, a dictionary, or a pair of these.
+    state: Any = object.__getstate__(search)
+    return any(state) if isinstance(state, tuple) else bool(state)
+
+
 def _seed(seed: int | None) -> int:
-    return int(torch.randint(2**62, ()).item()) if seed is None else int(seed)
+    return int(torch.randint(2**62, (), device="cpu").item()) if seed is None else int(seed)
 
 
 def scramble(seed: int, left: Tensor, right: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ baseline first, or (R, P, B, ...) for R paths that are averaged. A path is strai
 `captum_dig.quadrature` places the gradient evaluations on it.
 """
 
+import reprlib
 from abc import ABC, abstractmethod
 from typing import final
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from captum_dig.errors import PathError
 from captum_dig.paths.monotone import is_monotone_path
+from captum_dig.paths.naming import described
 
 
 class PathGenerator(ABC):
@@ -39,9 +41,10 @@ class PathGenerator(ABC):
     monotone: bool = False
     n_paths: int = 1
 
+    @reprlib.recursive_repr()
     def __repr__(self) -> str:
-        # Without the address: what names a path in results and journals must be the same in another process.
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+        # It names the path in results and journals: without an address, and with all contents of a tensor.
+        return described(self)
 
     @abstractmethod
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
@@ -57,6 +60,9 @@ class PathGenerator(ABC):
             The path for that batch: by default this one, which knows no words.
         """
         return self
+
+    def store(self) -> None:  # noqa: B027 - most paths have nothing to keep
+        """Keep what was learnt for other processes, where there is a place for it; by default nothing is."""
 
     @final
     def __call__(self, inputs: Tensor, baselines: Tensor) -> Tensor:

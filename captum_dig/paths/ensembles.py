@@ -53,6 +53,11 @@ class EnsemblePath(PathGenerator):
         """Say which tokens of a batch form words, to every generator."""
         return EnsemblePath([path.grouped(words) for path in self.paths])
 
+    def store(self) -> None:
+        """Let every generator keep what it learnt."""
+        for path in self.paths:
+            path.store()
+
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Collect the paths of all generators; those with fewer knots wait at the inputs."""
         members = [as_ensemble(path(inputs, baselines), inputs) for path in self.paths]

@@ -132,6 +132,10 @@ class StaggeredPath(PathGenerator):
         path._words = words.detach().to("cpu", torch.int64)
         return path
 
+    def store(self) -> None:
+        """Let the inner path keep what it learnt."""
+        self.inner.store()
+
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Draw the windows, choose the times of the knots, and look up where each word is at these."""
         if inputs.dim() < 2:
@@ -157,7 +161,9 @@ class StaggeredPath(PathGenerator):
     def _starts(self, shape: torch.Size) -> Tensor:
         """The starts of all orders as shares of what the windows leave, shape (R, B, T), float64."""
         if self._words is None:
-            starts = draw(torch.arange(shape[1]), self.n_orders, self.seed, self.antithetic)[:, None].expand(-1, *shape)
+            starts = draw(torch.arange(shape[1], device="cpu"), self.n_orders, self.seed, self.antithetic)[
+                :, None
+            ].expand(-1, *shape)
         elif self._words.shape == shape:
             starts = draw(self._words, self.n_orders, self.seed, self.antithetic)
         else:
@@ -172,7 +178,7 @@ class StaggeredPath(PathGenerator):
         # Without width windows have no inside: the order is all that counts, and each word gets a unit of time.
         begins = starts * (1 - self.width) if self.width else _ranks(starts, moving).to(torch.float64)
         length = self.width or 1.0
-        passes = begins[..., None] + length * (torch.arange(n_pieces + 1, dtype=torch.float64) / n_pieces)
+        passes = begins[..., None] + length * (torch.arange(n_pieces + 1, dtype=torch.float64, device="cpu") / n_pieces)
         passes[~moving] = math.inf
         times, last = _choose(passes.flatten(1), self.n_knots)
         progress = (times[..., None] - begins).div_(length).clamp_(0, 1).mul_(n_pieces)
@@ -180,7 +186,7 @@ class StaggeredPath(PathGenerator):
         progress = torch.where((progress - whole).abs() < _ROUNDING, whole, progress)
         progress[:, ~moving] = 0
         progress[0] = 0
-        progress[torch.arange(len(times))[:, None] >= last] = n_pieces
+        progress[torch.arange(len(times), device="cpu")[:, None] >= last] = n_pieces
         return progress
 
 
@@ -203,7 +209,7 @@ def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool) -> Tensor:
                 [0., 1., 2., 3.]], dtype=torch.float64)
     """
     n_drawn = n_orders // 2 if antithetic else n_orders
-    order = torch.arange(n_drawn).reshape(-1, *[1] * numbers.dim())
+    order = torch.arange(n_drawn, device="cpu").reshape(-1, *[1] * numbers.dim())
     # A Latin hypercube: each word goes through the parts of [0, 1] in an order of its own.
     part = scramble(seed, numbers[None], 3 * order).argsort(dim=0).argsort(dim=0)
     inside = scramble(seed, numbers[None], 3 * order + 1).to(torch.float64) / 2**63
@@ -249,7 +255,7 @@ def _choose(passes: Tensor, n_knots: int) -> tuple[Tensor, Tensor]:
     different = torch.where(new, ordered, math.inf).sort(dim=1).values
     n_gaps = (new.sum(dim=1) - 1).clamp(min=0)
     last = n_gaps.clamp(max=n_knots - 1)
-    steps = torch.arange(max(2, int(last.max()) + 1))[:, None].minimum(last)
+    steps = torch.arange(max(2, int(last.max()) + 1), device="cpu")[:, None].minimum(last)
     # Half a gap more rounds to the nearest.
     chosen = (2 * steps * n_gaps + last) // (2 * last).clamp(min=1)
     times = different.gather(1, chosen.T).T

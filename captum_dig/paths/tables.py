@@ -9,15 +9,20 @@ ranked for the next process. `captum_dig.paths` turns the anchors into knots.
 import contextlib
 import functools
 import hashlib
+import io
 import json
+import math
 import os
+import re
 import secrets
+import stat
+import time
 import warnings
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +40,11 @@ _SEARCH_ROWS = 1024
 AT_BASELINE: Final = -2
 # To be raised with every change to the file, and to what neighbours, costs or monotonize answer.
 _FORMAT_VERSION: Final = 1
+# Bytes of an archive of three arrays that hold no numbers.
+_HEADERS: Final = 2**14
+# The name of a file that is being written, and how old one is whose process must have ended.
+_PART: Final = re.compile(r"\.[0-9a-f]{32}-[0-9a-f]{16}\.npz")
+_LEFTOVER_SECONDS: Final = 24 * 3600
 
 Array = npt.NDArray[np.int32]
 
@@ -53,6 +63,7 @@ class WalkTable(ABC):
         candidates: Rows that may be anchors, a boolean mask of shape (V,); None for all.
     """
 
+    @torch.inference_mode(mode=False)
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -69,11 +80,11 @@ class WalkTable(ABC):
         self._n_neighbors = n_neighbors
         self._candidates = candidates
         # Walks must not end early at another row with the contents of the baseline, such as a table's padding.
-        self._is_baseline = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._is_baseline = torch.zeros(len(vocabulary), dtype=torch.bool, device="cpu")
         self._is_baseline[vocabulary.equal_rows(baseline)] = True
         # int32 halves the memory of a table and holds any row id.
-        self._walks = torch.empty((len(vocabulary), n_anchors + 1), dtype=torch.int32)
-        self._walked = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._walks = torch.empty((len(vocabulary), n_anchors + 1), dtype=torch.int32, device="cpu")
+        self._walked = torch.zeros(len(vocabulary), dtype=torch.bool, device="cpu")
 
     @abstractmethod
     def find(self, words: Tensor) -> Tensor:
@@ -149,6 +160,7 @@ class RankedTable(WalkTable):
         tensor([[3, 2, 1]])
     """
 
+    @torch.inference_mode(mode=False)
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -162,8 +174,8 @@ class RankedTable(WalkTable):
         super().__init__(vocabulary, strategy, baseline, n_anchors, n_neighbors, candidates)
         # A walk has at most m words and the baseline behind it, so one candidate more than those is always free.
         self._depth = n_anchors + 2
-        self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32)
-        self._known = torch.zeros(len(vocabulary), dtype=torch.bool)
+        self._ranked = torch.full((len(vocabulary), self._depth), -1, dtype=torch.int32, device="cpu")
+        self._known = torch.zeros(len(vocabulary), dtype=torch.bool, device="cpu")
         self._lock = Lock()
         self._folder = folder if strategy.identity is not None else None
         self._n_stored = 0
@@ -201,7 +213,7 @@ class RankedTable(WalkTable):
         visited: Tensor = words[:, None]
         for _ in range(self._n_anchors):
             moving = self._moving(visited[:, -1])
-            options = torch.full((len(words), self._depth), -1, dtype=torch.int64)
+            options = torch.full((len(words), self._depth), -1, dtype=torch.int64, device="cpu")
             options[moving] = self._options(visited[moving, -1])
             visited = torch.cat([visited, self._step(options, visited)], dim=1)
         return visited
@@ -221,7 +233,7 @@ class RankedTable(WalkTable):
 
     def rank_all(self) -> Iterator[int]:
         """Rank the whole vocabulary, block by block; yields how many rows are done."""
-        for block in torch.arange(len(self._vocabulary)).split(_SEARCH_ROWS):
+        for block in torch.arange(len(self._vocabulary), device="cpu").split(_SEARCH_ROWS):
             self.rank(block)
             yield int(block[-1]) + 1
 
@@ -269,10 +281,14 @@ class TableFolder:
     """A folder of ranked tables, one file for each key.
 
     Files are written in one step, so that another process sees the old one or the new one, whole. A file that cannot be
-    used is reported and replaced; a folder that cannot be written is reported once, and then only memory is used.
+    used, for any reason, is reported and replaced; a folder that cannot be written is reported once, and then only
+    memory is used.
 
     Args:
-        folder: The folder; made when the first table is kept.
+        folder: The folder; made when the first table is kept. A leading ``~`` stands for the user's home.
+
+    Raises:
+        ValueError: If the folder is in the home of a user who has none.
 
     Example:
         >>> import tempfile
@@ -283,7 +299,12 @@ class TableFolder:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        try:
+            self.folder = Path(folder).expanduser()
+        except RuntimeError as error:
+            raise ValueError(
+                f"folder must be in a home directory that exists, got {str(folder)!r}; name one with its whole path"
+            ) from error
         self._writable = True
         self._reported: set[Path] = set()
 
@@ -292,14 +313,18 @@ class TableFolder:
         """The folder that the environment variable CAPTUM_DIG_CACHE names, or the platform's folder for caches.
 
         Returns:
-            The folder; None if the variable is set to nothing.
+            The folder; None if the variable is set to nothing, or the user has no home directory, with a warning.
         """
         named = os.environ.get("CAPTUM_DIG_CACHE")
-        if named is not None:
-            return cls(named) if named else None
-        import platformdirs
-
-        return cls(platformdirs.user_cache_path("captum-dig") / "tables")
+        if named == "":
+            return None
+        try:
+            return cls(_platform_folder() if named is None else named)
+        except ValueError as error:
+            warnings.warn(
+                f"{error}; until then tables are kept in memory only. CAPTUM_DIG_CACHE names the folder", stacklevel=2
+            )
+            return None
 
     def path(self, key: str) -> Path:
         """Where the table of a key is kept."""
@@ -318,23 +343,17 @@ class TableFolder:
         """
         path = self.path(key)
         try:
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                stored, ids, ranked = str(file["key"]), file["ids"], file["ranked"]
+            with _open_file(path) as stream:
+                found = _read(stream, key, n_rows, depth)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:
+            # zipfile, zlib, lzma, ast and NumPy each have errors of their own.
             self._report(path, f"cannot be read ({error})")
             return None
-        fits = ids.dtype == ranked.dtype == np.int32 and ids.ndim == 1 and ranked.shape == (len(ids), depth)
-        if (
-            stored != key
-            or not fits
-            or not ((ids >= 0) & (ids < n_rows)).all()
-            or not ((ranked >= -1) & (ranked < n_rows)).all()
-        ):
+        if found is None:
             self._report(path, "holds something else than its table")
-            return None
-        return ids, ranked
+        return found
 
     def _report(self, path: Path, problem: str) -> None:
         if path not in self._reported:
@@ -358,6 +377,7 @@ class TableFolder:
             return None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._remove_leftovers()
             np.savez(part, key=np.array(key), ids=ids, ranked=ranked)
             part.replace(path)
         except OSError as error:
@@ -373,7 +393,74 @@ class TableFolder:
                 part.unlink(missing_ok=True)
         return path
 
+    def _remove_leftovers(self) -> None:
+        """Remove the parts that processes left which were killed while they wrote."""
+        for found in self.folder.glob(".*.npz"):
+            # Another process may be removing the same one.
+            with contextlib.suppress(OSError):
+                if _PART.fullmatch(found.name) and time.time() - found.stat().st_mtime > _LEFTOVER_SECONDS:
+                    found.unlink()
+
+
+def _platform_folder() -> Path:
+    """The platform's folder for caches, as far as that is known."""
+    import platformdirs
+
+    try:
+        return platformdirs.user_cache_path("captum-dig") / "tables"
+    except (RuntimeError, KeyError, OSError):
+        # No home directory: the path still begins with the sign for one.
+        return Path("~/.cache/captum-dig/tables")
+
+
+def _open_file(path: Path) -> BinaryIO:
+    """Open a regular file; anything else, such as a FIFO, could keep its reader waiting."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it is no regular file")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _read(stream: BinaryIO, key: str, n_rows: int, depth: int) -> tuple[Array, Array] | None:
+    """Read a table, and never more bytes than it can have; None if it is another."""
+    # What a whole table takes, and ample room for names and headers.
+    most = 4 * (n_rows * (depth + 1) + len(key)) + _HEADERS
+    if os.fstat(stream.fileno()).st_size > most:
+        return None
+    with zipfile.ZipFile(stream) as archive:
+        stored, ids, ranked = (_member(archive, name, most) for name in ("key", "ids", "ranked"))
+    if stored.dtype.kind != "U" or stored.shape != () or str(stored) != key:
+        return None
+    fits = ids.dtype == ranked.dtype == np.int32 and ids.ndim == 1 and ranked.shape == (len(ids), depth)
+    if not fits or not ((ids >= 0) & (ids < n_rows)).all() or not ((ranked >= -1) & (ranked < n_rows)).all():
+        return None
+    return ids, ranked
+
+
+def _member(archive: zipfile.ZipFile, name: str, most: int) -> npt.NDArray[Any]:
+    """Read an array from an archive; its bytes are counted before its header is believed."""
+    member = archive.getinfo(f"{name}.npy")
+    if member.file_size > most:
+        raise ValueError(f"{name} has {member.file_size} bytes")
+    # Its check sum is compared here, before anything is made of it.
+    content = io.BytesIO(archive.read(member))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        version = np.lib.format.read_magic(content)
+        if version != (1, 0):
+            raise ValueError(f"{name} has format {version}")
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(content)
+    size = math.prod(shape) * dtype.itemsize
+    if fortran_order or dtype.hasobject or size != member.file_size - content.tell():
+        raise ValueError(f"{name} is not what its header says")
+    # A copy: what stands on bytes cannot be written.
+    return np.frombuffer(content.getbuffer()[content.tell() :], dtype).reshape(shape).copy()
+
 
 def digest(values: npt.NDArray[np.generic]) -> str:
-    """What tells an array from others of its type and shape."""
+    """Hexadecimal SHA-256 of an array's bytes."""
     return hashlib.sha256(values.tobytes()).hexdigest()

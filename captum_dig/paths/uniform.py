@@ -36,7 +36,7 @@ class LineTable(WalkTable):
     def _find(self, words: Tensor) -> Tensor:
         starts = self._vocabulary.rows[words]
         # From the word's side: shares of the way that is left to the baseline, m / (m + 1) to 1 / (m + 1).
-        left = torch.arange(self._n_anchors, 0, -1) / (self._n_anchors + 1)
+        left = torch.arange(self._n_anchors, 0, -1, dtype=torch.float32, device="cpu") / (self._n_anchors + 1)
         points = self._baseline + left[:, None, None] * (starts - self._baseline)
         proposed = self._vocabulary.around(points.flatten(0, 1), self._n_neighbors, self._candidates)
         visited: Tensor = words[:, None]

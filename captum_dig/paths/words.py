@@ -85,8 +85,11 @@ class WordPath(PathGenerator):
 
     def __repr__(self) -> str:
         name = type(self).__name__
+        rows, index = self.vocabulary.fingerprint[:12], self.vocabulary.index_name
         some = "" if self.candidates is None else f", candidates={digest(self.candidates.numpy())[:8]}"
-        return f"{name}({self.strategy!r}, n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors}{some})"
+        search = "" if index == "Flat" else f", index={index!r}"
+        numbers = f"n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors}"
+        return f"{name}({self.strategy!r}, {numbers}, vocabulary={rows}{search}{some})"
 
     @abstractmethod
     def make_table(self, baseline: Tensor) -> WalkTable:
@@ -133,7 +136,8 @@ class WordPath(PathGenerator):
             The table, which later calls share.
         """
         key = baseline.numpy().tobytes()
-        with self._lock:
+        # What is made in inference mode could not be changed outside of it.
+        with self._lock, torch.inference_mode(mode=False):
             if key not in self._tables:
                 self._tables[key] = self.make_table(baseline.clone())
             self._tables.move_to_end(key)
@@ -177,7 +181,7 @@ class WordPath(PathGenerator):
         strange = goal_ids < 0
         which = goal_ids.clone()
         which[strange] = -1 - torch.unique(goals[strange], dim=0, return_inverse=True)[1]
-        ids = torch.empty((self.n_anchors, len(inputs)), dtype=torch.int64)
+        ids = torch.empty((self.n_anchors, len(inputs)), dtype=torch.int64, device="cpu")
         for number in which.unique():
             here = which == number
             first = int(here.to(torch.int8).argmax())

@@ -274,7 +274,9 @@ class Run:
         if not isinstance(self.path, WordPath) or len(self.baseline_ids) > 1:
             return [tuple(() for _ in e.ids) for e in encodings]
         moving = sorted({i for e in encodings for i, mark in zip(e.ids, e.special, strict=True) if not mark})
-        anchors = self.path.anchor_ids(torch.tensor(moving, dtype=torch.int64), *self.baseline_ids)[:, 1:].tolist()
+        anchors = self.path.anchor_ids(torch.tensor(moving, dtype=torch.int64, device="cpu"), *self.baseline_ids)[
+            :, 1:
+        ].tolist()
         shown = {i: self.encoder.show(i) for row in anchors for i in row}
         words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, anchors, strict=True)}
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
@@ -282,7 +284,7 @@ class Run:
 
 def _word_numbers(encodings: Sequence[Encoding], n_tokens: int) -> Tensor:
     """The number of the word that each token belongs to, shape (B, T); -1 for special tokens and padding."""
-    numbers = torch.full((len(encodings), n_tokens), -1)
+    numbers = torch.full((len(encodings), n_tokens), -1, dtype=torch.int64, device="cpu")
     for row, encoding in zip(numbers, encodings, strict=True):
         for number, word in enumerate(encoding.words):
             row[list(word)] = number

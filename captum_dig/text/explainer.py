@@ -371,8 +371,7 @@ class TextExplainer:
                 self._warn_of_other_rows(run.path, encodings)
                 yield from run.explain(encodings, wanted)
         finally:
-            if isinstance(run.path, MonotonicPath):
-                run.path.store()
+            run.path.store()
 
     def _warn_of_other_rows(self, path: PathGenerator, encodings: Sequence[Encoding]) -> None:
         """Say so if a path of the user's walks over rows that the model does not have any more."""

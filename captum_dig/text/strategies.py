@@ -4,7 +4,8 @@ Takes a `Vocabulary` and the numbers that anchor searches need, gives the path t
 `captum_dig.text` lets its users choose among them.
 """
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
 from torch import Tensor
@@ -18,6 +19,8 @@ from captum_dig.vocabulary import Vocabulary
 
 Strategy: TypeAlias = str | AnchorSearch | PathGenerator
 
+# Paths kept, each with up to as many tables.
+_PATHS = 8
 _SEEDED = ("random_neighbor", "random_anchor", "staggered")
 NAMES = (*STRATEGIES, "straight_line", "staggered", "uniform")
 
@@ -27,7 +30,7 @@ def _every_row() -> None:
 
 
 class PathShelf:
-    """Paths over one vocabulary, each made when it is first asked for, and kept.
+    """Paths over one vocabulary, each made when it is first asked for; the last 8 are kept.
 
     Args:
         vocabulary: The rows.
@@ -45,7 +48,7 @@ class PathShelf:
         >>> import torch
         >>> shelf = PathShelf(Vocabulary(torch.eye(4)), n_anchors=2, n_neighbors=3)
         >>> shelf.path("straight_line"), shelf.path("uniform")
-        (StraightLine(), UniformPath(Greedy(), n_anchors=2, n_neighbors=3))
+        (StraightLine(), UniformPath(Greedy(), n_anchors=2, n_neighbors=3, vocabulary=...))
     """
 
     def __init__(
@@ -63,7 +66,9 @@ class PathShelf:
         self._candidates = candidates
         self._seed = seed
         self._folder = folder
-        self._paths: dict[tuple[str | AnchorSearch, int | None], PathGenerator] = {}
+        self._paths: OrderedDict[tuple[Hashable, int | None], PathGenerator] = OrderedDict()
+        # By their names, so that a random search comes back with the seed that it drew.
+        self._searches: dict[str, AnchorSearch] = {}
         self._lock = Lock()
 
     def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
@@ -74,7 +79,7 @@ class PathShelf:
             seed: For random strategies; None for the shelf's own.
 
         Returns:
-            The path, the same each time.
+            The path: the same object as long as it is kept, and later an equal one.
 
         Raises:
             ValueError: If there is no such strategy, or it does not fit the numbers.
@@ -83,10 +88,14 @@ class PathShelf:
             return strategy
         if strategy not in _SEEDED:
             seed = None
+        key = (_key(strategy), seed)
         with self._lock:
-            if (strategy, seed) not in self._paths:
-                self._paths[strategy, seed] = self._make(strategy, self._seed if seed is None else seed)
-            return self._paths[strategy, seed]
+            if key not in self._paths:
+                self._paths[key] = self._make(strategy, self._seed if seed is None else seed)
+            self._paths.move_to_end(key)
+            if len(self._paths) > _PATHS:
+                self._paths.popitem(last=False)
+            return self._paths[key]
 
     def _make(self, strategy: str | AnchorSearch, seed: int | None) -> PathGenerator:
         if not isinstance(strategy, AnchorSearch) and strategy not in NAMES:
@@ -101,6 +110,10 @@ class PathShelf:
             return UniformPath(
                 self._vocabulary, n_anchors=self._n_anchors, n_neighbors=self._n_neighbors, candidates=candidates
             )
+        if isinstance(strategy, str) and seed is None:
+            if strategy not in self._searches:
+                self._searches[strategy] = STRATEGIES[strategy](None)
+            strategy = self._searches[strategy]
         return MonotonicPath(
             self._vocabulary,
             strategy,
@@ -110,3 +123,12 @@ class PathShelf:
             seed=seed,
             folder=self._folder,
         )
+
+
+def _key(strategy: str | AnchorSearch) -> Hashable:
+    try:
+        hash(strategy)
+    except TypeError:
+        # Its path keeps the search alive, so that no other one has its id.
+        return id(strategy)
+    return strategy

@@ -71,7 +71,7 @@ def captum_record(
     scale = Scale.of(scores)
     normalized = [math.copysign(scale.strength(score), score) for score in scores]
     return visualization.VisualizationDataRecord(
-        word_attributions=torch.tensor(normalized, dtype=torch.float32),
+        word_attributions=torch.tensor(normalized, dtype=torch.float32, device="cpu"),
         pred_prob=predicted_probability,
         # Captum declares the classes as int and only formats them; its own tutorials pass names.
         pred_class=_escape(predicted_label),  # type: ignore[arg-type]

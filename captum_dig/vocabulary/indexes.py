@@ -54,7 +54,7 @@ class RowIndex(ABC):
         available = len(self.rows) if candidates is None else int(candidates.sum())
         count = min(count, available)
         if count < 1 or not len(queries):
-            return torch.empty((len(queries), max(0, count)), dtype=torch.int64)
+            return torch.empty((len(queries), max(0, count)), dtype=torch.int64, device="cpu")
         return self.shortlist(queries, count, candidates)
 
 
@@ -171,9 +171,9 @@ class HalfPrecisionIndex(RowIndex):
         self.rows = rows.clone(memory_format=torch.contiguous_format)
         # Distances stay as they are when everything is shifted, and short vectors round less.
         self._center = torch.stack([chunk.sum(dim=0) for chunk in rows.split(CHUNK)]).sum(dim=0) / len(rows)
-        self._coarse = torch.empty(rows.shape, dtype=torch.bfloat16)
+        self._coarse = torch.empty(rows.shape, dtype=torch.bfloat16, device="cpu")
         # For each row its squared length, its length after rounding, and how far rounding moved it.
-        self._measures = torch.empty(3, len(rows))
+        self._measures = torch.empty(3, len(rows), dtype=torch.float32, device="cpu")
         for chunk, coarse, measures in zip(
             rows.split(CHUNK), self._coarse.split(CHUNK), self._measures.split(CHUNK, dim=1), strict=True
         ):

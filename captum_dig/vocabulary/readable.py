@@ -86,8 +86,10 @@ def word_candidates(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> torch.Bo
     # (One call a row is faster than ``batch_decode``, which copies its nested lists first.)
     pairs = [str(tokenizer.decode([i, i], clean_up_tokenization_spaces=False)) for i in used]
 
-    mask = torch.zeros(n_rows, dtype=torch.bool)
-    mask[torch.tensor(used, dtype=torch.long)] = torch.tensor(readable_rows(pairs)).bool()
+    mask = torch.zeros(n_rows, dtype=torch.bool, device="cpu")
+    mask[torch.tensor(used, dtype=torch.long, device="cpu")] = torch.tensor(
+        readable_rows(pairs), dtype=torch.bool, device="cpu"
+    )
     n_words = int(mask.sum())
     if n_words < MIN_WORDS:
         raise ValueError(
@@ -228,7 +230,7 @@ def row_kinds(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> dict[str, torc
         ValueError: As `word_candidates`.
     """
     words = word_candidates(tokenizer, n_rows)
-    special, used = torch.zeros(n_rows, dtype=torch.bool), torch.zeros(n_rows, dtype=torch.bool)
+    special, used = torch.zeros(2, n_rows, dtype=torch.bool, device="cpu")
     special[[i for i in _special_ids(tokenizer) if i < n_rows]] = True
     names = [(name, i) for name, i in tokenizer.get_vocab().items() if i < n_rows]
     used[[i for name, i in names if not _PLACEHOLDER.fullmatch(name)]] = True

@@ -51,6 +51,8 @@ class Vocabulary:
         tensor([[1, 2]])
     """
 
+    # What is made in inference mode could not be used with gradients outside of it.
+    @torch.inference_mode(mode=False)
     def __init__(self, weight: Tensor, *, index: str = "Flat") -> None:
         if not isinstance(weight, Tensor) or not weight.is_floating_point():
             got = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
@@ -78,6 +80,7 @@ class Vocabulary:
         self._sorted_hashes, self._hash_order = torch.sort(hashes, stable=True)
 
     @classmethod
+    @torch.inference_mode(mode=False)
     def from_layer(cls, layer: nn.Module, *, index: str = "Flat") -> "Vocabulary":
         """Collect the rows as an embedding layer emits them.
 
@@ -118,7 +121,7 @@ class Vocabulary:
                         f"got shape {tuple(rows.shape)} for N = {len(ids)} from {type(layer).__name__}; {_REMEDY}"
                     )
                 if emitted is None:
-                    emitted = torch.empty(len(weight), rows.shape[1])
+                    emitted = torch.empty(len(weight), rows.shape[1], dtype=torch.float32, device="cpu")
                 emitted[int(ids[0]) : int(ids[-1]) + 1] = rows
         return cls(weight if emitted is None else emitted, index=index)
 
@@ -133,6 +136,9 @@ class Vocabulary:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Vocabulary":
         # Nothing of it changes.
         return self
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({self.fingerprint[:12]}, index={self.index_name!r})"
 
     def __len__(self) -> int:
         """Return V, the number of rows."""
@@ -160,7 +166,7 @@ class Vocabulary:
     def spacing(self) -> float:
         """The median distance from a row to the nearest row with other contents, over an even sample of rows."""
         step = max(1, len(self) // _SPACING_SAMPLE)
-        ids = torch.arange(0, len(self), step)
+        ids = torch.arange(0, len(self), step, device="cpu")
         distances, _ = self._search(self._rows[ids], min(len(self), _DUPLICATES))
         distances = torch.where(distances > 0, distances, torch.inf).amin(dim=1)
         distances = distances[distances.isfinite()]
@@ -339,7 +345,7 @@ class Vocabulary:
             1.0
         """
         at_least_one("n_rows", n_rows)
-        ids = torch.arange(0, len(self), max(1, len(self) // n_rows))[:n_rows]
+        ids = torch.arange(0, len(self), max(1, len(self) // n_rows), device="cpu")[:n_rows]
         reachable = min(n_neighbors, len(self) - 1)
         if not reachable:
             return 1.0
@@ -359,7 +365,7 @@ class Vocabulary:
 
     def _rank(self, queries: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Order ids by exact distance, then id; an index rounds distances, and differently for different batches."""
-        distances = torch.empty(ids.shape)
+        distances = torch.empty(ids.shape, dtype=torch.float32, device="cpu")
         ids = ids.sort(dim=1).values
         step = max(1, BLOCK_ELEMENTS // max(1, ids.shape[1] * self.dim))
         for start in range(0, len(queries), step):
@@ -384,10 +390,10 @@ def _chunks(rows: Tensor) -> Iterator[tuple[int, Tensor]]:
 
 def _hash_rows(rows: Tensor) -> Tensor:
     """A 64-bit hash of each row's bits; 0.0 and -0.0 count as equal."""
-    generator = torch.Generator().manual_seed(0)
-    multipliers = torch.randint(-(2**63), 2**63 - 1, (rows.shape[1],), generator=generator) | 1
+    generator = torch.Generator("cpu").manual_seed(0)
+    multipliers = torch.randint(-(2**63), 2**63 - 1, (rows.shape[1],), generator=generator, device="cpu") | 1
     bits = [((chunk + 0.0).view(torch.int32) * multipliers).sum(dim=1) for _, chunk in _chunks(rows)]
-    return torch.cat(bits) if bits else torch.zeros(0, dtype=torch.int64)
+    return torch.cat(bits) if bits else torch.zeros(0, dtype=torch.int64, device="cpu")
 
 
 def check_candidates(candidates: Tensor, n_rows: int) -> Tensor:
