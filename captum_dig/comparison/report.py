@@ -15,6 +15,7 @@ from rich.text import Text
 from captum_dig.comparison.records import METRICS, ComparedText, Comparison, Summary
 from captum_dig.metrics import Interval
 from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot
+from captum_dig.visualization.sources import read_source, style_sheet
 
 TITLES = {
     "integrated_gradients": "IG",
@@ -37,18 +38,7 @@ _LEGEND = (
     "tau: rank correlation with leave-one-out. Δ %: delta, median. WAE: distance of the path from words. "
     "n: gradients for a text."
 )
-_STYLE = """
-main{max-width:72rem}
-table.cdig-results{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}
-.cdig-results th,.cdig-results td{padding:.25em .7em .25em 0;text-align:end;white-space:nowrap;\
-border-bottom:1px solid var(--cdig-hatch)}
-.cdig-results th:first-child,.cdig-results td:first-child{text-align:start}
-.cdig-results small{opacity:.75}
-.cdig-plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1rem}
-.cdig-plots svg{width:100%;height:auto}
-.cdig-results th{white-space:normal;vertical-align:bottom}
-.cdig-texts .cdig-text{margin:0;font-size:1em;line-height:1.6}
-"""
+_STYLE = style_sheet(read_source("captum_dig.comparison", "report.css"))
 
 
 def title(method: str) -> str:

@@ -9,6 +9,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import SupportsFloat
 
 # Embeddings, overrides and isolates reorder what stands beside them. The marks U+200E, U+200F and
@@ -36,6 +37,22 @@ def visible(text: str) -> str:
         \x1b[2Jcafé
     """
     return "".join(map(_visible_character, text.replace("\r\n", "\n")))
+
+
+def escaped(text: str) -> str:
+    r"""Write a string for HTML: escaped, and with control characters as `visible` shows them.
+
+    Args:
+        text: Any string.
+
+    Returns:
+        HTML, also for the value of an attribute.
+
+    Example:
+        >>> escaped('<b>\x1b"')
+        '&lt;b&gt;\\x1b&quot;'
+    """
+    return escape(visible(text), quote=True)
 
 
 def _visible_character(character: str) -> str:
