@@ -30,6 +30,8 @@ from captum_dig.records import TO_DICT, check_keys, from_json, of_format, to_jso
 
 FORMAT = "captum_dig.Comparison"
 FORMAT_VERSION = 1
+# The method that the others are tested against.
+REFERENCE: Final = "integrated_gradients"
 Span = tuple[int, int]
 
 
@@ -279,7 +281,7 @@ class Comparison:
         found = (text.find(method, baseline).values.get(metric) for text in self.texts)
         return np.array([math.nan if value is None else value[place] for value in found])
 
-    def summary(self, reference: str = "integrated_gradients", top_fraction: float = 0.2) -> list[Summary]:
+    def summary(self, reference: str = REFERENCE, top_fraction: float = 0.2) -> list[Summary]:
         """Average over the texts.
 
         Args:

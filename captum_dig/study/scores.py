@@ -12,7 +12,7 @@ import numpy.typing as npt
 from captum_dig.errors import at_least_one
 from captum_dig.records import check_keys, integer, of_format, string, tuple_of
 from captum_dig.study.sheets import ANSWERS_FORMAT, FORMAT_VERSION, StudyKey
-from captum_dig.visualization import visible
+from captum_dig.visualization.base import name_line
 
 if TYPE_CHECKING:
     from captum_dig.metrics import Interval
@@ -70,9 +70,9 @@ class StudyScore:
     def __str__(self) -> str:
         """Draw a table, best method first."""
         by_rank = sorted(zip(self.methods, self.mean_ranks, strict=True), key=lambda pair: pair[1].mean)
-        rows = [(visible(name), str(mean), "") for name, mean in by_rank]
+        rows = [(name_line(name), str(mean), "") for name, mean in by_rank]
         pairs = [
-            (f"{visible(c.first)} - {visible(c.second)}", str(c.difference), f"{c.adjusted_p_value:.2g}")
+            (f"{name_line(c.first)} - {name_line(c.second)}", str(c.difference), f"{c.adjusted_p_value:.2g}")
             for c in self.comparisons
         ]
         table = [("method", "mean rank, 95 % interval", ""), *rows, ("difference", "", "p (Holm)"), *pairs]

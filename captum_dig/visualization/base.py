@@ -39,6 +39,22 @@ def visible(text: str) -> str:
     return "".join(map(_visible_character, text.replace("\r\n", "\n")))
 
 
+def name_line(text: str) -> str:
+    r"""Write a name for a table or a plot: on one line, with control characters as `visible` shows them.
+
+    Args:
+        text: Any string.
+
+    Returns:
+        One line.
+
+    Example:
+        >>> print(name_line("my\nmethod\x1b"))
+        my\nmethod\x1b
+    """
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def escaped(text: str) -> str:
     r"""Write a string for HTML: escaped, and with control characters as `visible` shows them.
 
