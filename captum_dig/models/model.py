@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _UNTOLD = ("_name_or_path", "transformers_version")
 
 # One lock for each model, whoever explains it: hooks and modes belong to its modules.
-_LOCKS: "weakref.WeakKeyDictionary[nn.Module, threading.Lock]" = weakref.WeakKeyDictionary()
+_LOCKS: "weakref.WeakKeyDictionary[nn.Module, threading.RLock]" = weakref.WeakKeyDictionary()
 _LOCKS_LOCK = threading.Lock()
 
 _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceClassification.from_pretrained(name) gives"
@@ -62,7 +62,7 @@ class Classifier:
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.labels = tuple(str(labels[i]) for i in sorted(labels))
         with _LOCKS_LOCK:
-            self._lock = _LOCKS.setdefault(model, threading.Lock())
+            self._lock = _LOCKS.setdefault(model, threading.RLock())
 
     @property
     def device(self) -> torch.device:
@@ -71,7 +71,7 @@ class Classifier:
 
     @property
     def fingerprint(self) -> str:
-        """What tells these weights, and what is configured about them, from others."""
+        """Hash of the weights and the configuration. Every use reads all weights: keep it where it is needed twice."""
         told = {name: value for name, value in self.model.config.to_dict().items() if name not in _UNTOLD}
         digest = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode())
         for name, tensor in sorted(self.model.state_dict().items()):

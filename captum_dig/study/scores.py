@@ -170,7 +170,7 @@ def score_study(
 def _read(key: StudyKey, name: str, answer: Any) -> _Answers:
     values = of_format(name, answer, ANSWERS_FORMAT, FORMAT_VERSION, ("pass what the page of the study saved",) * 2)
     check_keys(name, values, _Answers)
-    if values["study"] != key.study:
+    if string(f"{name}['study']", values["study"]) != key.study:
         raise ValueError(
             f"{name} must be of the study {key.study!r}, got {values['study']!r}; pass the key of its page"
         )
