@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import fields, is_dataclass
 from typing import Any, SupportsFloat, TypeVar
 
 T = TypeVar("T")
+
+# Values of files may be long, or nested deeper than Python's own repr goes.
+_SHOWN = reprlib.Repr()
+_SHOWN.maxlevel, _SHOWN.maxstring, _SHOWN.maxother = 3, 100, 100
+# What NumPy and PyTorch can count.
+_LARGEST = 2**63 - 1
 
 # Strict JSON has no such numbers. These are the names that JavaScript gives them, and float() reads
 # them too.
@@ -21,10 +28,14 @@ _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 TO_DICT = ("pass what to_dict gave", "write it with this version's to_dict")
 
 
+def _show(value: Any) -> str:
+    return _SHOWN.repr(value)
+
+
 def string(name: str, value: Any) -> str:
     """Return a string as it is."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {value!r}; convert it first")
+        raise TypeError(f"{name} must be a string, got {_show(value)}; convert it first")
     return value
 
 
@@ -35,13 +46,21 @@ def integer(name: str, value: Any) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}; convert it first") from None
+        raise TypeError(f"{name} must be an integer, got {_show(value)}; convert it first") from None
+
+
+def count(name: str, value: Any) -> int:
+    """Convert an integer from 0 to the largest of 64 bits."""
+    number = integer(name, value)
+    if not 0 <= number <= _LARGEST:
+        raise ValueError(f"{name} must be in [0, 2**63), got {_show(value)}; pass what to_dict gave")
+    return number
 
 
 def flag(name: str, value: Any) -> bool:
     """Return a boolean as it is."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be a boolean, got {value!r}; convert it with bool()")
+        raise TypeError(f"{name} must be a boolean, got {_show(value)}; convert it with bool()")
     return value
 
 
@@ -51,8 +70,11 @@ def real(name: str, value: Any) -> float:
     Every NaN becomes the one object `math.nan`, so that tuples holding it compare equal.
     """
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
-        raise TypeError(f"{name} must be a number, got {value!r}; convert it with float()")
-    number = float(value)
+        raise TypeError(f"{name} must be a number, got {_show(value)}; convert it with float()")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number that fits into 64 bits, got {_show(value)}; scale it") from None
     return math.nan if math.isnan(number) else number
 
 
@@ -60,7 +82,7 @@ def span(name: str, value: Any) -> tuple[int, int]:
     """Convert a start and an end."""
     pair = tuple_of(integer)(name, value)
     if len(pair) != 2:
-        raise ValueError(f"{name} must be a start and an end, got {value!r}; pass two integers")
+        raise ValueError(f"{name} must be a start and an end, got {_show(value)}; pass two integers")
     return pair[0], pair[1]
 
 
@@ -68,8 +90,8 @@ def tuple_of(convert: Callable[[str, Any], T]) -> Callable[[str, Any], tuple[T, 
     """Make a converter of whole sequences out of one for their items."""
 
     def convert_all(name: str, value: Any) -> tuple[T, ...]:
-        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-            raise TypeError(f"{name} must be a sequence, got {value!r}; pass a tuple")
+        if isinstance(value, str | bytes | Mapping | Set) or not isinstance(value, Iterable):
+            raise TypeError(f"{name} must be a sequence, got {_show(value)}; pass a tuple")
         return tuple(convert(f"{name}[{i}]", item) for i, item in enumerate(value))
 
     return convert_all
@@ -89,17 +111,25 @@ def to_json(value: Any) -> Any:
 def from_json(value: Any) -> Any:
     """Turn the names of NaN and infinity back into numbers, in a number or a list of numbers."""
     if isinstance(value, list):
-        return [from_json(item) for item in value]
+        return [_NON_FINITE.get(item, item) if isinstance(item, str) else item for item in value]
     return _NON_FINITE.get(value, value) if isinstance(value, str) else value
 
 
-def check_keys(name: str, data: Mapping[str, Any], kind: type) -> None:
-    """Require exactly the keys that a dataclass has fields."""
+def mapping(name: str, value: Any) -> Mapping[str, Any]:
+    """Return a mapping as it is."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping, got {_show(value)}; pass what to_dict gave")
+    return value
+
+
+def check_keys(name: str, data: Any, kind: type, optional: tuple[str, ...] = ()) -> None:
+    """Require a mapping with exactly the keys that a dataclass has fields; some may be left out."""
+    mapping(name, data)
     expected = [field.name for field in fields(kind)]
-    if missing := [key for key in expected if key not in data]:
+    if missing := [key for key in expected if key not in data and key not in optional]:
         raise ValueError(f"{name} must hold every field, got none of {missing}; pass what to_dict gave")
     if unknown := [key for key in data if key not in expected]:
-        raise ValueError(f"{name} must hold only the fields of a result, got {unknown}; remove them")
+        raise ValueError(f"{name} must hold only the fields of a result, got {_show(unknown)}; remove them")
 
 
 def of_format(name: str, data: Any, kind: str, version: int, remedies: tuple[str, str]) -> dict[str, Any]:
@@ -111,5 +141,5 @@ def of_format(name: str, data: Any, kind: str, version: int, remedies: tuple[str
         raise TypeError(f"{name} must be a mapping, got {type(data).__name__}; {remedies[0]}")
     found = (data.get("format"), data.get("format_version"))
     if found != (kind, version):
-        raise ValueError(f"{name} must have the format {(kind, version)}, got {found}; {remedies[1]}")
+        raise ValueError(f"{name} must have the format {(kind, version)}, got {_show(found)}; {remedies[1]}")
     return {key: value for key, value in data.items() if key not in ("format", "format_version")}

@@ -5,7 +5,9 @@ import json
 import math
 import re
 import xml.etree.ElementTree
+from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pytest
 from rich.console import Console
@@ -16,11 +18,13 @@ from captum_dig.comparison import (
     Comparison,
     ComparisonSettings,
     Measurement,
+    report,
     report_page,
     terminal_tables,
 )
 from captum_dig.metrics import bootstrap_interval, paired_test
 from captum_dig.visualization import bar_plot, line_plot
+from captum_dig.visualization.base import escaped, name_line
 
 METHODS = ("integrated_gradients", "dig_greedy", "random")
 HOSTILE = '<script>alert("x")</script>'
@@ -199,3 +203,115 @@ def test_plots_are_pictures_that_take_the_colour_of_their_page(svg):
 def test_equal_plots_are_equal():
     first, second = (line_plot({"a": ([1, 2], [3, 4])}, title="t", x_label="x", y_label="y") for _ in range(2))
     assert first == second
+
+
+# ---------------------------------------------------------------------------------------- names
+
+NAMES = [
+    "[unused5]",
+    "[/INST]",
+    "[bold red]x[/]",
+    ":smile:",
+    "two\nlines\tand a tab",
+    "\x1b[31mred\x1b[0m",
+    "\u202ereversed",
+    "\ud800 half",
+    "$\\foo$",
+    "_hidden",
+    "电影 ❤️",
+    HOSTILE,
+]
+
+
+BASELINES = ("[/INST]", "$\\foo$\x1b\u202e<b>")
+
+
+@pytest.fixture(scope="module")
+def named():
+    """A comparison in which everything has a name that means something to who shows it."""
+    comparison = made_up(2, methods=tuple(NAMES), baselines=BASELINES)
+    texts = tuple(replace(text, label=NAMES[5], text=f"so good {NAMES[7]}") for text in comparison.texts)
+    looks = dict(zip(("model", "candidates", "version"), BASELINES[1:] * 3, strict=True))
+    return Comparison(replace(comparison.settings, **looks), texts)
+
+
+def test_tables_show_every_name_as_it_is(named):
+    screens = [io.StringIO() for _ in range(2)]
+    for screen, color in zip(screens, (None, "truecolor"), strict=True):
+        console = Console(file=screen, width=200, force_terminal=color is not None, color_system=color)
+        for part in terminal_tables(named):
+            console.print(part)
+    plain, colored = (screen.getvalue() for screen in screens)
+    lines = plain.splitlines()
+    for name in NAMES:
+        assert sum(line.startswith(f"{name_line(name)} ") for line in lines) >= len(BASELINES)
+    for baseline in BASELINES:
+        assert f"baseline {name_line(baseline)}" in (line.rstrip() for line in lines)
+        assert f"baseline {name_line(baseline)}" in colored
+    for character in "\x1b\u202e\ud800\t":
+        assert character not in plain
+    assert str(named).splitlines()[0] == f"baseline {name_line(BASELINES[0])}"
+
+
+def test_reports_show_every_name_as_it_is(named):
+    page = report_page(named, n_disagreements=1)
+    page.encode("utf-8")
+    for character in "\x1b\u202e":
+        assert character not in page
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert f"model <bdi>{escaped(BASELINES[1])}</bdi>" in page
+    assert f"Explained: <bdi>{escaped(NAMES[5])}</bdi>" in page
+    for baseline in BASELINES:
+        assert f"<h2>Baseline <bdi>{escaped(baseline)}</bdi></h2>" in page
+    shown = set()
+    for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        root = xml.etree.ElementTree.fromstring(svg)
+        shown |= {"".join(text.itertext()).strip() for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    for name in NAMES:
+        assert f'<td scope="row"><bdi>{escaped(name)}</bdi></td>' in page
+        assert name_line(name) in shown
+    assert {name_line(baseline) for baseline in BASELINES} <= shown
+
+
+@pytest.mark.parametrize("user", [{"text.usetex": True}, {"text.parse_math": True, "mathtext.default": "bf"}])
+def test_the_readers_settings_of_matplotlib_change_no_name(user):
+    with matplotlib.rc_context(user):
+        svg = bar_plot({"$a$": {"b": (1.0, math.nan, math.nan)}}, title="$t$", label="$\\frac$")
+    assert ">$a$<" in svg
+    assert ">$\\frac$<" in svg
+
+
+def test_infinite_numbers_leave_a_gap_in_plots():
+    bars = {"a": {"b": (math.inf, 0.0, 1.0), "c": (1.0, -math.inf, math.inf)}}
+    lines = {"a": ([1, 2, 3], [math.inf, 1.0, -math.inf]), "b": ([1, 2], [math.inf, math.inf])}
+    for logarithmic in (False, True):
+        svg = line_plot(lines, title="t", x_label="x", y_label="y", logarithmic=logarithmic)
+        xml.etree.ElementTree.fromstring(svg)
+        assert "nan" not in svg.lower()
+        assert "inf" not in svg.lower()
+    assert bar_plot(bars, title="t", label="x").count("<svg") == 1
+
+
+# ---------------------------------------------------------------------------------------- tests
+
+
+def test_the_footer_says_against_which_method_is_tested():
+    for comparison, words in (
+        (made_up(), "* differs from IG (paired, p < 0.05)."),
+        (
+            made_up(methods=("dig_greedy", "random")),
+            "No method is tested against another, because integrated_gradients is not among them.",
+        ),
+        (made_up(methods=("integrated_gradients",)), None),
+    ):
+        shown = " ".join(printed(comparison, 80).split())
+        page = "".join(report._html_tables(comparison, comparison.summary()))
+        tested = any(row.tests for row in comparison.summary())
+        assert ("differs from" in shown) == ("sign-flip" in page) == ("one has p" in page) == tested
+        assert "*" in shown or not tested
+        if words:
+            assert words in shown
+            assert ("No method is tested" in words) == ("No method is tested" in page)
+        else:
+            assert "test" not in shown

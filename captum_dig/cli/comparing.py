@@ -2,15 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from contextlib import nullcontext
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from rich.console import Console
 from typer import Exit, Option
 
-from captum_dig import __version__
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, say, warnings_as_lines
@@ -19,7 +21,8 @@ from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import CANDIDATES, COMPARED, PROTOCOLS, TRUST, checked, file_option, method_names
 
 if TYPE_CHECKING:
-    from captum_dig.comparison import Comparison
+    from captum_dig.comparison import Comparison, ComparisonSettings
+    from captum_dig.comparison.journal import Journal
 
 # What the table needs.
 _WIDTH = 80
@@ -76,10 +79,14 @@ def compare(
 
             path = {"candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
             explainer = models.load(model, trust_remote_code, **path)
-        model_is = (explainer.classifier.name, explainer.classifier.fingerprint, explainer.encoder.fingerprint)
-        decisive = (__version__, *model_is, names, baseline)
-        journal = _journal(messages, *decisive, n_steps, protocol, *path.values(), seed)
-        with progress_bar(messages, "Comparing", len(texts), shown=is_watched()) as bar:
+        kept: list[Path] = []
+
+        def journal(settings: "ComparisonSettings") -> "Journal | None":
+            opened = _journal(messages, settings)
+            kept.extend([opened.path] if opened is not None else [])
+            return opened
+
+        with _stops_as_interrupts(), progress_bar(messages, "Comparing", len(texts), shown=is_watched()) as bar:
 
             def progress(done: int) -> None:
                 bar.update(bar.task_ids[0], completed=done)
@@ -97,8 +104,8 @@ def compare(
                     progress=progress,
                 )
             except KeyboardInterrupt:
-                if journal is not None:
-                    say("warning", f"stopped; the same command goes on from what is kept in {journal}")
+                for file in kept:
+                    say("warning", f"stopped; the same command goes on from what is kept in {file}")
                 raise
     if DASH not in outputs.values():
         _print(comparison)
@@ -106,27 +113,52 @@ def compare(
         raise Exit(2)
 
 
-def _journal(messages: Console, *decisive: object) -> Path | None:
-    """Where finished texts are kept, by all that decides what is found; None for nowhere."""
+@contextmanager
+def _stops_as_interrupts() -> Iterator[None]:
+    """Let a request to stop, and a terminal that closes, end the command as Ctrl-C does."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # Only the main thread of a program takes signals.
+    here = threading.current_thread() is threading.main_thread()
+    before = {
+        number: signal.getsignal(number)
+        for name in ("SIGTERM", "SIGHUP")
+        if here and (number := getattr(signal, name, None)) is not None
+    }
+    # What is ignored stays so: nohup asks for that.
+    taken = {number: handler for number, handler in before.items() if handler == signal.SIG_DFL}
+    try:
+        for number in taken:
+            signal.signal(number, stop)
+        yield
+    finally:
+        for number, handler in taken.items():
+            signal.signal(number, handler)
+
+
+def _journal(messages: Console, settings: "ComparisonSettings") -> "Journal | None":
+    """Open the journal of a comparison in the folder for caches; None where nothing can be kept."""
+    from captum_dig.comparison.journal import Journal
     from captum_dig.paths.tables import TableFolder
 
     kept = TableFolder.default()
     if kept is None:
         return None
-    digest = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
-    journal = kept.folder / f"comparison-{digest}.jsonl"
+    digest = hashlib.sha256(json.dumps(settings.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+    path = kept.folder / f"comparison-{digest}.jsonl"
     try:
-        kept.folder.mkdir(parents=True, exist_ok=True)
-        journal.open("ab").close()
-        with journal.open("rb") as file:
-            head = file.readline()
-        if head and not head.startswith(b'{"journal": '):
-            damaged = journal.rename(journal.with_suffix(".damaged"))
+        try:
+            return Journal(path, settings)
+        except ValueError:
+            # Nobody else has a name for a file in this folder.
+            damaged = path.rename(path.with_name(f"{path.name}.damaged-{secrets.token_hex(4)}"))
             say("warning", f"what was kept is damaged, and was moved to {damaged}", messages)
+            return Journal(path, settings)
     except OSError as error:
-        say("warning", f"finished texts are not kept, so stay until the end: {journal}: {error.strerror}", messages)
+        say("warning", f"finished texts are not kept, so stay until the end: {path}: {error.strerror}", messages)
         return None
-    return journal
 
 
 def _contents(comparison: "Comparison") -> dict[str, Callable[[], str]]:

@@ -1,8 +1,7 @@
 """What commands read and write: texts in, pages and JSON out, each whole or not at all."""
 
+import os
 import re
-import secrets
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from typer import echo
 
 from captum_dig.cli.console import say
+from captum_dig.visualization.writing import write_whole
 
 DASH = Path("-")  # standard input or output
 
@@ -42,9 +42,10 @@ def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Mapping[str, Path | None]) -> None:
     """Find out whether every output can be written, without changing anything, and is none of the inputs."""
-    taken = {file.resolve(): name for name, file in inputs.items() if file is not None and file != DASH}
+    # Not `Path.resolve`: it raises where links lead in a circle.
+    taken = {os.path.realpath(file): name for name, file in inputs.items() if file is not None and file != DASH}
     for option, path in outputs.items():
-        place = path if path == DASH else path.resolve()
+        place = str(path) if path == DASH else os.path.realpath(path)
         if place in taken:
             raise ValueError(f"{option} must be another file than {taken[place]}, got {str(path)!r}; rename one")
         taken[place] = option
@@ -71,27 +72,13 @@ def write_all(outputs: Mapping[str, Path], contents: Mapping[str, Callable[[], s
 
 def write(option: str, path: Path, data: bytes | None) -> None:
     """Write a file so that it is always either the old one or the new one, whole; None only tries."""
-    # Beside the file itself, also where a link leads to it: only there is replacing it one step.
-    part = path.resolve().with_name(f".captum-dig-{secrets.token_hex(8)}.part")
-    stays = path == DASH or (path.exists() and not path.is_file())  # a pipe or a device cannot be replaced
     try:
-        if not stays:
-            part.write_bytes(data or b"")
-            if path.exists():
-                path.open("ab").close()  # the folder may be writable where the file is not
-                shutil.copymode(path, part)
-        if data is None:
-            return
-        if path == DASH:
+        if path != DASH:
+            write_whole(path, data)
+        elif data is not None:
             echo(data, nl=False)
-        elif stays:
-            path.write_bytes(data)
-        else:
-            part.replace(path.resolve())
     except BrokenPipeError:
         return  # the reader has seen enough
     except OSError as error:
         problem = f"{option} must be a file that can be written, got {str(path)!r}: {error.strerror}"
         raise ValueError(problem) from error
-    finally:
-        part.unlink(missing_ok=True)

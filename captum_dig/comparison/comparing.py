@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from captum_dig import __version__
+from captum_dig.comparison.identity import identity
 from captum_dig.comparison.journal import Journal
 from captum_dig.comparison.records import ComparedText, Comparison, ComparisonSettings, Measurement
 from captum_dig.errors import ModelError, at_least_one
@@ -65,7 +66,7 @@ def compare(
     curve_steps: Sequence[int] = (8, 16, 32, 64, 128),
     internal_batch_size: int = 64,
     seed: int = 0,
-    journal: str | Path | None = None,
+    journal: str | Path | Callable[[ComparisonSettings], Journal | None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
     """Compare attribution methods on the same texts.
@@ -84,7 +85,8 @@ def compare(
         curve_steps: Those numbers.
         internal_batch_size: How many rows the model sees at once. It changes speed and memory only.
         seed: For all that draws at random.
-        journal: A file to keep finished texts in, and to take them from, also for more texts later; None for no file.
+        journal: A file to keep finished texts in, and to take them from, also for more texts later; or a function that
+            opens one for the settings of the comparison; None for no file.
         progress: Called with the number of finished texts after each.
 
     Returns:
@@ -107,12 +109,13 @@ def compare(
     # A model without a padding token reads one row at a time.
     internal_batch_size = internal_batch_size if explainer.classifier.pads else 1
     resolved = _resolve(explainer, methods, seed)
-    bench = _Bench(explainer, resolved, _baseline_ids(explainer, baselines), internal_batch_size)
+    baseline_ids = _baseline_ids(explainer, baselines)
+    bench = _Bench(explainer, resolved, baseline_ids, internal_batch_size)
     settings = ComparisonSettings(
         model=explainer.classifier.name,
         fingerprint=f"{explainer.classifier.fingerprint}-{explainer.encoder.fingerprint}",
         methods=tuple(method.name for method in resolved),
-        details=tuple(map(repr, resolved)),
+        details=tuple(map(identity, resolved)),
         baselines=tuple(baselines),
         candidates=explainer.candidates_name,
         n_steps=at_least_one("n_steps", n_steps),
@@ -122,8 +125,9 @@ def compare(
         curve_steps=tuple(at_least_one("curve_steps", steps) for steps in curve_steps),
         seed=seed,
         version=__version__,
+        baseline_ids=tuple(baseline_ids.values()),
     )
-    kept = None if journal is None else Journal(journal, settings)
+    kept = Journal(journal, settings) if isinstance(journal, str | Path) else journal and journal(settings)
     done: list[ComparedText] = []
     try:
         for number, text in enumerate(texts):

@@ -1,20 +1,37 @@
 """Journal: finished work, one line of JSON for each text, kept as it is done.
 
-Takes the settings of a comparison; gives back what earlier runs with these settings finished. What was killed in the
-middle of a line loses this line only.
+Takes the settings of a comparison; gives back what earlier runs with these settings finished. Every line carries a hash
+of itself, so a line that was cut off or damaged is not read, and its text is done again.
 """
 
-import itertools
+import hashlib
 import json
 import os
+import re
+import secrets
+import stat
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
 
-from captum_dig.comparison.records import METRICS, ComparedText, ComparisonSettings
+from captum_dig.comparison.records import ComparedText, ComparisonSettings, check_text
+from captum_dig.records import integer
+
+# To be raised with every change to the file.
+_FORMAT: Final = 2
+_LINE: Final = re.compile(rb'\{"check": "([0-9a-f]{16})", (.*\})', re.DOTALL)
+_BEGIN: Final = re.compile(rb'\{"check": "[0-9a-f]{16}", ')
+# Two of these are left of a first line in which a byte is wrong.
+_TRACES: Final = (b'{"check": "', b'"journal": ', b'"settings": ')
+# No waiting for the other end where somebody puts a pipe in the file's place.
+_AT_ONCE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Journal:
     """A file of finished texts.
+
+    A file whose first line is damaged is set aside, with a warning. Nobody but its owner can read the file.
 
     Args:
         path: The file; it is made if it is not there, and its folder too.
@@ -24,40 +41,28 @@ class Journal:
         path: The file.
 
     Raises:
-        ValueError: If the file is no journal, or that of another comparison.
-        OSError: If it cannot be read or written.
+        ValueError: If the file is no journal, that of another comparison, or one of another version.
+        OSError: If it cannot be read or made.
     """
 
     def __init__(self, path: str | Path, settings: ComparisonSettings) -> None:
         self.path = Path(path)
         self._texts: dict[tuple[int, str], ComparedText] = {}
-        self._full = False
-        head = _line({"journal": 1, "settings": settings.to_dict()})
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        written = self.path.read_bytes() if self.path.exists() else b""
+        self._closed = False
+        # It also marks the lines, so that those of another comparison are told apart.
+        self._head = _line({"journal": _FORMAT, "settings": settings.to_dict()})
+        written = _read(self.path)
+        if not written.startswith(self._head):
+            if not self._head.startswith(written):
+                self._set_aside(written)
+                written = b""
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _append(self.path, self._head[len(written) :], new=True)
+            written = self._head
         # A line without its end was cut off.
-        whole = written[: written.rfind(b"\n") + 1]
-        lines = whole.splitlines(keepends=True)
-        if not head.startswith(lines[0] if lines else written):
-            raise ValueError(
-                f"journal must be a new file or that of the same comparison, got {str(self.path)!r}, which is another; "
-                "name another file, or remove it"
-            )
-        for line in lines[1:]:
-            try:
-                entry = json.loads(line)
-                text = ComparedText.from_dict(entry["text"])
-                if _fits(text, settings):
-                    self._texts[int(entry["number"]), text.text] = text
-            except (ValueError, KeyError, TypeError):
-                continue  # damaged: this text is done again
-        # Another run may be writing to it: nothing is touched that need not be.
-        if len(whole) < len(written):
-            with self.path.open("r+b") as file:
-                file.truncate(len(whole))
-        if not lines:
-            with self.path.open("ab") as file:
-                file.write(head)
+        self._cut_off = not written.endswith(b"\n")
+        for line in written.split(b"\n")[1:]:
+            self._take(line, settings)
 
     def find(self, number: int, text: str) -> ComparedText | None:
         """Look up a text that was finished at this place among the texts; None if it was not."""
@@ -66,28 +71,103 @@ class Journal:
     def append(self, number: int, text: ComparedText) -> None:
         """Write a finished text to the disk; where that takes no more, say so once, and go on without."""
         self._texts[number, text.text] = text
-        if self._full:
+        if self._closed:
             return
+        line = _line({"number": number, "text": text.to_dict()}, self._head)
         try:
-            with self.path.open("ab") as file:
-                file.write(_line({"number": number, "text": text.to_dict()}))
-                file.flush()
-                os.fsync(file.fileno())
+            # One that is gone is not made again: it would have no first line.
+            _append(self.path, b"\n" * self._cut_off + line)
+            self._cut_off = False
         except OSError as error:
-            self._full = True
+            self._closed = True
             warnings.warn(f"finished texts are not kept from here on: {self.path}: {error.strerror}", stacklevel=4)
 
+    def _take(self, line: bytes, settings: ComparisonSettings) -> None:
+        """Read a line; what is wrong with it in any way is left out, and done again."""
+        try:
+            entry = _checked(line, self._head)
+            text = ComparedText.from_dict(entry["text"])
+            check_text(text, settings)
+            self._texts[integer("number", entry["number"]), text.text] = text
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return
 
-def _fits(text: ComparedText, settings: ComparisonSettings) -> bool:
-    """Whether all that belongs to a text is there."""
-    wanted = set(itertools.product(settings.methods, settings.baselines))
-    n_fractions = len(settings.top_fractions)
-    return {(m.method, m.baseline) for m in text.measurements} == wanted and all(
-        len(values) == (n_fractions if METRICS[name].by_fraction else 1)
-        for measurement in text.measurements
-        for name, values in measurement.values.items()
-    )
+    def _set_aside(self, written: bytes) -> None:
+        """Rename a journal whose first line is damaged; refuse every other file."""
+        first = written.partition(b"\n")[0]
+        head: dict[str, Any] | None
+        try:
+            head = _checked(first)
+        except ValueError:
+            head = _read_old(first)
+            if head is None and (_BEGIN.match(first) or sum(trace in first for trace in _TRACES) > 1):
+                place = self.path.with_name(f"{self.path.name}.damaged-{secrets.token_hex(4)}")
+                self.path.rename(place)
+                warnings.warn(f"what was kept is damaged, and was moved to {place}", stacklevel=4)
+                return
+        version = _FORMAT if head is None else head.get("journal")
+        if isinstance(version, int) and version != _FORMAT:
+            raise ValueError(
+                f"journal must be of format {_FORMAT}, which this version writes, got {str(self.path)!r} of format "
+                f"{version}; name another file, or remove it"
+            )
+        raise ValueError(
+            f"journal must be a new file or that of the same comparison, got {str(self.path)!r}, which is another; "
+            "name another file, or remove it"
+        )
 
 
-def _line(data: object) -> bytes:
-    return json.dumps(data, allow_nan=False, sort_keys=True).encode() + b"\n"
+def _read(path: Path) -> bytes:
+    """The content of a file, nothing where there is none; never waits for a pipe."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _AT_ONCE)
+    except FileNotFoundError:
+        return b""
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError(f"journal must be a file, got {str(path)!r}, which is something else; name another file")
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
+
+
+def _append(path: Path, data: bytes, *, new: bool = False) -> None:
+    """Write whole lines to the end of a file, so that runs can share it, and wait until the disk has them."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | _AT_ONCE | (os.O_CREAT if new else 0), 0o600)
+    with os.fdopen(handle, "ab") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(handle)
+
+
+def _line(data: Mapping[str, Any], head: bytes = b"") -> bytes:
+    """Write a line, with a hash of the first line and of what stands in it."""
+    content = json.dumps(data, allow_nan=False, sort_keys=True).encode()
+    return b'{"check": "%s", %s\n' % (_check(head, content), content[1:])
+
+
+def _checked(line: bytes, head: bytes = b"") -> dict[str, Any]:
+    """Read a line.
+
+    Raises:
+        ValueError: If it is not as it was written.
+    """
+    found = _LINE.fullmatch(line)
+    if found is None or found[1] != _check(head, b"{" + found[2]):
+        raise ValueError("line must be as it was written, got another hash")
+    entry: dict[str, Any] = json.loads(line)
+    return entry
+
+
+def _read_old(line: bytes) -> dict[str, Any] | None:
+    """Read the first line of a journal from before lines had hashes; None if it is none."""
+    try:
+        head = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return head if isinstance(head, dict) and head.keys() == {"journal", "settings"} else None
+
+
+def _check(head: bytes, content: bytes) -> bytes:
+    return hashlib.sha256(head + content).hexdigest()[:16].encode()

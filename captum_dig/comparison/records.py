@@ -7,7 +7,7 @@ method, the texts where methods disagree most, a table, and JSON that reads back
 import io
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +26,27 @@ from captum_dig.metrics import (
     paired_test,
     pooled_delta_percent,
 )
-from captum_dig.records import TO_DICT, check_keys, from_json, of_format, to_json
+from captum_dig.records import (
+    TO_DICT,
+    check_keys,
+    count,
+    from_json,
+    integer,
+    mapping,
+    of_format,
+    real,
+    span,
+    string,
+    to_json,
+    tuple_of,
+)
+from captum_dig.visualization import cut_text
+from captum_dig.visualization.writing import write_whole
 
 FORMAT = "captum_dig.Comparison"
 FORMAT_VERSION = 1
+# The method that the others are tested against.
+REFERENCE: Final = "integrated_gradients"
 Span = tuple[int, int]
 
 
@@ -84,6 +101,11 @@ class ComparisonSettings:
         curve_steps: Those numbers.
         seed: For all that draws at random.
         version: The version of captum_dig.
+        baseline_ids: The tokens of the baselines; none in files of before they were kept.
+
+    Raises:
+        TypeError: If a field has the wrong type.
+        ValueError: If methods, baselines or top fractions are missing, or a number is out of range.
     """
 
     model: str
@@ -99,6 +121,19 @@ class ComparisonSettings:
     curve_steps: tuple[int, ...]
     seed: int
     version: str
+    baseline_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, convert in _SETTINGS.items():
+            object.__setattr__(self, name, convert(f"settings.{name}", getattr(self, name)))
+        for name in ("methods", "baselines"):
+            names = getattr(self, name)
+            if not names or len(set(names)) < len(names):
+                raise ValueError(f"settings.{name} must hold at least one name, and each once, got {names}")
+        if not self.top_fractions or not all(0 < fraction <= 1 for fraction in self.top_fractions):
+            raise ValueError(f"settings.top_fractions must hold numbers in (0, 1], got {self.top_fractions}")
+        if self.seed < 0:
+            raise ValueError(f"settings.seed must be at least 0, got {self.seed}")
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as strict JSON can hold them."""
@@ -109,13 +144,29 @@ class ComparisonSettings:
         """Make settings from what `to_dict` gave.
 
         Raises:
-            ValueError: If a key is missing or unknown.
+            TypeError: If it is not a mapping, or a value has the wrong type.
+            ValueError: If a key is missing or unknown, or a number is out of range.
         """
-        check_keys("settings", data, cls)
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
-        }
-        return cls(**values)
+        check_keys("settings", data, cls, optional=("baseline_ids",))
+        return cls(**data)
+
+
+_SETTINGS: Final[dict[str, Callable[[str, Any], object]]] = {
+    "model": string,
+    "fingerprint": string,
+    "methods": tuple_of(string),
+    "details": tuple_of(string),
+    "baselines": tuple_of(string),
+    "candidates": string,
+    "n_steps": count,
+    "top_fractions": tuple_of(real),
+    "protocols": tuple_of(string),
+    "n_curve_texts": count,
+    "curve_steps": tuple_of(count),
+    "seed": integer,
+    "version": string,
+    "baseline_ids": tuple_of(count),
+}
 
 
 @dataclass(frozen=True)
@@ -192,18 +243,59 @@ class ComparedText:
         """Make a text from what `to_dict` gave.
 
         Raises:
-            ValueError: If a key is missing or unknown.
+            TypeError: If it is not a mapping, or a value has the wrong type.
+            ValueError: If a key is missing or unknown, a word leaves the text, or has no score.
         """
         check_keys("text", data, cls)
-        measurements = []
-        for one in data["measurements"]:
-            check_keys("measurements", one, Measurement)
-            values = {name: tuple(from_json(value)) for name, value in one["values"].items()}
-            rest: dict[str, Any] = {key: from_json(value) for key, value in one.items() if key != "values"}
-            rest |= {key: tuple(rest[key]) for key in ("word_scores", "curve")}
-            measurements.append(Measurement(values=values, **rest))
-        offsets = tuple((start, stop) for start, stop in data["word_offsets"])
-        return cls(data["text"], data["target"], data["label"], offsets, tuple(measurements))
+        text, offsets = string("text", data["text"]), tuple_of(span)("word_offsets", data["word_offsets"])
+        measurements = tuple_of(_read_measurement)("measurements", data["measurements"])
+        for one in measurements:
+            # It checks the places of words, too.
+            cut_text(text, offsets, one.word_scores)
+        return cls(text, count("target", data["target"]), string("label", data["label"]), offsets, measurements)
+
+
+def _read_measurement(name: str, data: Any) -> Measurement:
+    check_keys(name, data, Measurement)
+    reals = tuple_of(real)
+    values = mapping(f"{name}.values", data["values"])
+    return Measurement(
+        method=string(f"{name}.method", data["method"]),
+        baseline=string(f"{name}.baseline", data["baseline"]),
+        word_scores=reals(f"{name}.word_scores", from_json(data["word_scores"])),
+        n_gradients=count(f"{name}.n_gradients", data["n_gradients"]),
+        seconds=real(f"{name}.seconds", from_json(data["seconds"])),
+        values={
+            string(f"{name}.values", metric): reals(f"{name}.values[{metric!r}]", from_json(numbers))
+            for metric, numbers in values.items()
+        },
+        curve=reals(f"{name}.curve", from_json(data["curve"])),
+    )
+
+
+def check_text(text: ComparedText, settings: ComparisonSettings) -> None:
+    """Require that a text has every number of a comparison with these settings.
+
+    Raises:
+        ValueError: If a method or baseline is missing or unknown, or there are too few or too many numbers.
+    """
+    wanted = sorted(itertools.product(settings.methods, settings.baselines))
+    if (found := sorted((m.method, m.baseline) for m in text.measurements)) != wanted:
+        raise ValueError(f"measurements must be of each of {wanted}, got {found}; pass what to_dict gave")
+    for one in text.measurements:
+        for name, values in one.values.items():
+            if name not in METRICS:
+                raise ValueError(f"values must be of {', '.join(map(repr, METRICS))}, got {name!r}; remove it")
+            expected = len(settings.top_fractions) if METRICS[name].by_fraction else 1
+            if len(values) != expected:
+                raise ValueError(
+                    f"values[{name!r}] must hold {expected} numbers, got {len(values)}; pass what to_dict gave"
+                )
+        if len(one.curve) not in (0, len(settings.curve_steps)):
+            raise ValueError(
+                f"curve must hold a number for each of the {len(settings.curve_steps)} curve_steps or none, "
+                f"got {len(one.curve)}; pass what to_dict gave"
+            )
 
 
 @dataclass(frozen=True)
@@ -279,7 +371,7 @@ class Comparison:
         found = (text.find(method, baseline).values.get(metric) for text in self.texts)
         return np.array([math.nan if value is None else value[place] for value in found])
 
-    def summary(self, reference: str = "integrated_gradients", top_fraction: float = 0.2) -> list[Summary]:
+    def summary(self, reference: str = REFERENCE, top_fraction: float = 0.2) -> list[Summary]:
         """Average over the texts.
 
         Args:
@@ -358,7 +450,7 @@ class Comparison:
 
         page = report_page(self)
         if path is not None:
-            Path(path).write_bytes(page.encode("utf-8"))
+            write_whole(path, page.encode("utf-8"))
         return page
 
     def __str__(self) -> str:
@@ -391,13 +483,18 @@ class Comparison:
             A comparison equal to the first one.
 
         Raises:
-            TypeError: If `data` is not a mapping.
-            ValueError: If the format is another one, or a key is missing or unknown.
+            TypeError: If `data` is not a mapping, or a value has the wrong type.
+            ValueError: If the format is another one, a key is missing or unknown, or the values do not fit together.
         """
         values = of_format("data", data, FORMAT, FORMAT_VERSION, TO_DICT)
         check_keys("data", values, cls)
-        texts = tuple(ComparedText.from_dict(text) for text in values["texts"])
-        return cls(ComparisonSettings.from_dict(values["settings"]), texts)
+        settings = ComparisonSettings.from_dict(values["settings"])
+        texts = tuple_of(lambda _, text: ComparedText.from_dict(text))("texts", values["texts"])
+        if not texts:
+            raise ValueError("texts must hold at least one text, got none; pass what to_dict gave")
+        for text in texts:
+            check_text(text, settings)
+        return cls(settings, texts)
 
     def __repr__(self) -> str:
         return f"Comparison(model={self.settings.model!r}, methods={self.settings.methods}, n_texts={len(self.texts)})"

@@ -6,15 +6,16 @@ Takes a `Comparison`; gives Rich's table, or HTML.
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from captum_dig.comparison.records import METRICS, ComparedText, Comparison, Summary
+from captum_dig.comparison.records import METRICS, REFERENCE, ComparedText, Comparison, Summary
 from captum_dig.metrics import Interval
 from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot
+from captum_dig.visualization.base import escaped, name_line
+from captum_dig.visualization.sources import read_source, style_sheet
 
 TITLES = {
     "integrated_gradients": "IG",
@@ -33,22 +34,11 @@ TITLES = {
 _ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 _SIGNIFICANT = 0.05
 _LEGEND = (
-    "Means over {n} texts ± half the width of their 95 % intervals. * differs from IG (paired, p < 0.05). "
+    "Means over {n} texts ± half the width of their 95 % intervals. {tests}"
     "tau: rank correlation with leave-one-out. Δ %: delta, median. WAE: distance of the path from words. "
     "n: gradients for a text."
 )
-_STYLE = """
-main{max-width:72rem}
-table.cdig-results{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}
-.cdig-results th,.cdig-results td{padding:.25em .7em .25em 0;text-align:end;white-space:nowrap;\
-border-bottom:1px solid var(--cdig-hatch)}
-.cdig-results th:first-child,.cdig-results td:first-child{text-align:start}
-.cdig-results small{opacity:.75}
-.cdig-plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1rem}
-.cdig-plots svg{width:100%;height:auto}
-.cdig-results th{white-space:normal;vertical-align:bottom}
-.cdig-texts .cdig-text{margin:0;font-size:1em;line-height:1.6}
-"""
+_STYLE = style_sheet(read_source("captum_dig.comparison", "report.css"))
 
 
 def title(method: str) -> str:
@@ -66,23 +56,25 @@ def terminal_tables(comparison: Comparison) -> list[Table | Text]:
         What Rich prints.
     """
     tables: list[Table | Text] = []
-    summaries = itertools.groupby(comparison.summary(), key=lambda row: row.baseline)
-    groups = [(baseline, list(rows)) for baseline, rows in summaries]
+    summaries = comparison.summary()
+    groups = [(baseline, list(rows)) for baseline, rows in itertools.groupby(summaries, key=lambda row: row.baseline)]
     for protocol, (baseline, rows) in itertools.product(comparison.settings.protocols, groups):
         metrics = [
             name
             for name in comparison.metrics
             if METRICS[name].by_fraction and name.startswith("paper_") == (protocol == "paper")
         ]
-        heading = f"baseline {baseline}{', protocol of the paper' if protocol == 'paper' else ''}"
-        table = Table(title=heading, title_justify="left", box=None, padding=(0, 1, 0, 0))
+        # A string would be read as Rich's markup.
+        heading = f"baseline {name_line(baseline)}{', protocol of the paper' if protocol == 'paper' else ''}"
+        table = Table(title=Text(heading), title_justify="left", box=None, padding=(0, 1, 0, 0))
         table.add_column("method", no_wrap=True)
         for name in (*(_heading(metric) for metric in metrics), "tau ↑", "Δ % ↓", "WAE ↓", "n", "s/text"):
             table.add_column(name, justify="right", no_wrap=True)
         for row in rows:
-            table.add_row(title(row.method), *(_short(row, metric) for metric in metrics), *_rest(row))
+            table.add_row(Text(name_line(title(row.method))), *(_short(row, metric) for metric in metrics), *_rest(row))
         tables.append(table)
-    return [*tables, Text(_LEGEND.format(n=len(comparison.texts)))]
+    tests = _tests(comparison, summaries, f"* differs from {title(REFERENCE)} (paired, p < {_SIGNIFICANT:g}). ")
+    return [*tables, Text(_LEGEND.format(n=len(comparison.texts), tests=tests))]
 
 
 def report_page(comparison: Comparison, *, n_disagreements: int = 5) -> str:
@@ -97,7 +89,7 @@ def report_page(comparison: Comparison, *, n_disagreements: int = 5) -> str:
     """
     summaries = comparison.summary()
     sections = [
-        f"<p>{len(comparison.texts)} texts, model <bdi>{escape(comparison.settings.model)}</bdi>, "
+        f"<p>{len(comparison.texts)} texts, model <bdi>{escaped(comparison.settings.model)}</bdi>, "
         f"{comparison.settings.n_steps} gradients for each method that takes more than one.</p>",
         *_html_tables(comparison, summaries),
         f'<h2>Plots</h2><div class="cdig-plots">{"".join(_plots(comparison, summaries))}</div>',
@@ -105,6 +97,15 @@ def report_page(comparison: Comparison, *, n_disagreements: int = 5) -> str:
         _settings(comparison),
     ]
     return html_document(sections, title="Attribution methods compared", style=_STYLE)
+
+
+def _tests(comparison: Comparison, summaries: Sequence[Summary], explained: str) -> str:
+    """Explain the tests, or say why there is none."""
+    if any(row.tests for row in summaries):
+        return explained
+    if REFERENCE in comparison.settings.methods:
+        return ""
+    return f"No method is tested against another, because {REFERENCE} is not among them. "
 
 
 def _heading(metric: str) -> str:
@@ -147,16 +148,21 @@ def _html_tables(comparison: Comparison, summaries: Sequence[Summary]) -> Iterab
             pooled = _number(row.pooled_delta_percent, 2)
             cells.append(f"{_number(row.delta_percent, 2)} ({pooled})" if pooled else "")
             cells += [f"{row.n_gradients:.0f}", f"{row.seconds:.3f}"]
-            name = f'<td scope="row"><bdi>{escape(title(row.method))}</bdi></td>'
+            name = f'<td scope="row"><bdi>{escaped(title(row.method))}</bdi></td>'
             lines.append(f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
         yield (
-            f'<h2>Baseline <bdi>{escape(baseline)}</bdi></h2><div class="cdig-scroll" tabindex="0" role="region" '
+            f'<h2>Baseline <bdi>{escaped(baseline)}</bdi></h2><div class="cdig-scroll" tabindex="0" role="region" '
             f'aria-label="Results"><table class="cdig-results">{"".join(lines)}</table></div>'
         )
+    tests = _tests(
+        comparison,
+        summaries,
+        "p: paired sign-flip test against Integrated Gradients from the same baseline. Many tests stand here: of "
+        "twenty without any difference, one has p &lt; 0.05. ",
+    )
     yield (
-        "<p>Means with 95 % bootstrap intervals over texts; p: paired sign-flip test against Integrated Gradients from "
-        "the same baseline. Top share of tokens: 20 % (or the nearest there is). Many tests stand here: of twenty "
-        "without any difference, one has p &lt; 0.05.</p>"
+        f"<p>Means with 95 % bootstrap intervals over texts. {tests}Top share of tokens: 20 % (or the nearest there "
+        "is).</p>"
     )
 
 
@@ -218,18 +224,18 @@ def _disagreements(comparison: Comparison, n: int) -> Iterable[str]:
     baseline = comparison.settings.baselines[0]
     found = comparison.disagreements(n, baseline)
     if found:
-        yield f"<h2>Where methods disagree most</h2><p>Baseline <bdi>{escape(baseline)}</bdi>.</p>"
+        yield f"<h2>Where methods disagree most</h2><p>Baseline <bdi>{escaped(baseline)}</bdi>.</p>"
     for text, tau in found:
         rows = [_words(text, method, baseline) for method in comparison.settings.methods if method != "random"]
         yield (
-            f'<section class="cdig cdig-texts"><p>Explained: <bdi>{escape(text.label)}</bdi>; mean tau between '
+            f'<section class="cdig cdig-texts"><p>Explained: <bdi>{escaped(text.label)}</bdi>; mean tau between '
             f"methods {tau:.2f}</p><dl>{''.join(rows)}</dl></section>"
         )
 
 
 def _words(text: ComparedText, method: str, baseline: str) -> str:
     picture = Picture(cut_text(text.text, text.word_offsets, text.find(method, baseline).word_scores))
-    return f"<dt>{escape(title(method))}</dt><dd>{html_words(picture)}</dd>"
+    return f"<dt>{escaped(title(method))}</dt><dd>{html_words(picture)}</dd>"
 
 
 def _settings(comparison: Comparison) -> str:
@@ -237,5 +243,5 @@ def _settings(comparison: Comparison) -> str:
         name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         for name, value in comparison.settings.to_dict().items()
     }
-    items = "".join(f"<dt>{escape(name)}</dt><dd><bdi>{escape(text)}</bdi></dd>" for name, text in written.items())
+    items = "".join(f"<dt>{escaped(name)}</dt><dd><bdi>{escaped(text)}</bdi></dd>" for name, text in written.items())
     return f'<section class="cdig"><details><summary>Settings</summary><dl>{items}</dl></details></section>'

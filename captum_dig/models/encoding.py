@@ -5,6 +5,7 @@ to what the model can read. `captum_dig.text` explains what comes out of here.
 """
 
 import hashlib
+import json
 import operator
 import warnings
 from bisect import bisect_right
@@ -148,19 +149,21 @@ class TextEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """What tells this tokenizer, and how much the model reads, from others."""
-        told = f"{self._vocabulary_text()} {self.max_tokens}"
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        """Hash of the tokenizer, the tokens that have a role, and the number of tokens that the model reads."""
+        roles = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
+        special = sorted(self._special_ids)
+        told = [self._rules(), roles, special, list(self.tokenizer.model_input_names), self.max_tokens]
+        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
-    def _vocabulary_text(self) -> str:
-        """Write down the tokenizer's rules and vocabulary."""
+    def _rules(self) -> object:
+        """The tokenizer's rules and vocabulary, without the truncation and padding that its last call has left."""
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         if backend is not None:
-            return str(backend.to_str())
+            return json.loads(backend.to_str()) | {"truncation": None, "padding": None}
         # A tokenizer written in Python keeps its rules in its class, and in merges that not every one has.
         kind = f"{type(self.tokenizer).__module__}.{type(self.tokenizer).__qualname__}"
         merges = getattr(self.tokenizer, "bpe_ranks", {})
-        return repr((kind, sorted(self.tokenizer.get_vocab().items()), sorted(merges.items())))
+        return [kind, sorted(self.tokenizer.get_vocab().items()), sorted(merges.items())]
 
     @property
     def pad_id(self) -> int | None:

@@ -74,7 +74,7 @@ class Classifier:
 
     @property
     def fingerprint(self) -> str:
-        """What tells these weights, and what is configured about them, from others."""
+        """Hash of the weights and the configuration. Every use reads all weights: keep it where it is needed twice."""
         told = {name: value for name, value in self.model.config.to_dict().items() if name not in _UNTOLD}
         # The configuration's own keys may be numbers and digits, which have no order.
         told["id2label"] = dict(enumerate(self.labels))

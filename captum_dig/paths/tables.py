@@ -376,7 +376,7 @@ class TableFolder:
         if not self._writable:
             return None
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_leftovers()
             np.savez(part, key=np.array(key), ids=ids, ranked=ranked)
             part.replace(path)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from captum_dig.errors import at_least_one
 from captum_dig.records import check_keys, integer, of_format, string, tuple_of
 from captum_dig.study.sheets import ANSWERS_FORMAT, FORMAT_VERSION, StudyKey
-from captum_dig.visualization import visible
+from captum_dig.visualization.base import name_line
 
 if TYPE_CHECKING:
     from captum_dig.metrics import Interval
@@ -70,9 +70,9 @@ class StudyScore:
     def __str__(self) -> str:
         """Draw a table, best method first."""
         by_rank = sorted(zip(self.methods, self.mean_ranks, strict=True), key=lambda pair: pair[1].mean)
-        rows = [(visible(name), str(mean), "") for name, mean in by_rank]
+        rows = [(name_line(name), str(mean), "") for name, mean in by_rank]
         pairs = [
-            (f"{visible(c.first)} - {visible(c.second)}", str(c.difference), f"{c.adjusted_p_value:.2g}")
+            (f"{name_line(c.first)} - {name_line(c.second)}", str(c.difference), f"{c.adjusted_p_value:.2g}")
             for c in self.comparisons
         ]
         table = [("method", "mean rank, 95 % interval", ""), *rows, ("difference", "", "p (Holm)"), *pairs]
@@ -170,7 +170,7 @@ def score_study(
 def _read(key: StudyKey, name: str, answer: Any) -> _Answers:
     values = of_format(name, answer, ANSWERS_FORMAT, FORMAT_VERSION, ("pass what the page of the study saved",) * 2)
     check_keys(name, values, _Answers)
-    if values["study"] != key.study:
+    if string(f"{name}['study']", values["study"]) != key.study:
         raise ValueError(
             f"{name} must be of the study {key.study!r}, got {values['study']!r}; pass the key of its page"
         )

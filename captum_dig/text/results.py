@@ -35,6 +35,7 @@ from captum_dig.visualization import (
     html_page,
     plain_text,
 )
+from captum_dig.visualization.writing import write_whole
 
 if TYPE_CHECKING:
     from captum.attr import visualization
@@ -269,7 +270,7 @@ class TextAttribution:
         """
         page = html_page([self.to_picture()], title=f"{self.target_label}: word attributions")
         if path is not None:
-            Path(path).write_bytes(page.encode("utf-8"))
+            write_whole(path, page.encode("utf-8"))
         return page
 
     def _repr_html_(self) -> str:
@@ -330,8 +331,6 @@ class TextAttribution:
         values = of_format("data", data, FORMAT, FORMAT_VERSION, TO_DICT)
         values.pop("derived", None)
         check_keys("data", values, cls)
-        if not isinstance(values["settings"], Mapping):
-            raise TypeError(f"settings must be a mapping, got {values['settings']!r}; pass what to_dict gave")
         check_keys("settings", values["settings"], ExplanationSettings)
         values["settings"] = ExplanationSettings(**values["settings"])
         if isinstance(values["probabilities"], list):

@@ -9,6 +9,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import SupportsFloat
 
 # Embeddings, overrides and isolates reorder what stands beside them. The marks U+200E, U+200F and
@@ -36,6 +37,38 @@ def visible(text: str) -> str:
         \x1b[2Jcafé
     """
     return "".join(map(_visible_character, text.replace("\r\n", "\n")))
+
+
+def name_line(text: str) -> str:
+    r"""Write a name for a table or a plot: on one line, with control characters as `visible` shows them.
+
+    Args:
+        text: Any string.
+
+    Returns:
+        One line.
+
+    Example:
+        >>> print(name_line("my\nmethod\x1b"))
+        my\nmethod\x1b
+    """
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def escaped(text: str) -> str:
+    r"""Write a string for HTML: escaped, and with control characters as `visible` shows them.
+
+    Args:
+        text: Any string.
+
+    Returns:
+        HTML, also for the value of an attribute.
+
+    Example:
+        >>> escaped('<b>\x1b"')
+        '&lt;b&gt;\\x1b&quot;'
+    """
+    return escape(visible(text), quote=True)
 
 
 def _visible_character(character: str) -> str:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from captum_dig.visualization.base import escaped, name_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +65,7 @@ def bar_plot(
         for g, group in enumerate(groups):
             for n, name in enumerate(names):
                 value, low, high = bars[name].get(group, (math.nan,) * 3)
-                if math.isnan(value):
+                if not math.isfinite(value):
                     continue
                 place = n + (g - (len(groups) - 1) / 2) * thick
                 axes.barh(
@@ -70,17 +73,17 @@ def bar_plot(
                     value,
                     height=0.9 * thick,
                     color=_COLORS[g % len(_COLORS)],
-                    label=group if n == first[group] else None,
+                    label=_label(group) if n == first[group] else None,
                 )
-                if not math.isnan(low):
+                if math.isfinite(low) and math.isfinite(high):
                     axes.errorbar(value, place, xerr=[[max(0, value - low)], [max(0, high - value)]], color=_INK, lw=1)
-        axes.set_yticks(range(len(names)), names)
+        axes.set_yticks(range(len(names)), list(map(_label, names)), parse_math=False)
         axes.invert_yaxis()
         axes.axvline(0, color=_INK, lw=0.8)
-        axes.set_xlabel(label)
+        axes.set_xlabel(_label(label), parse_math=False)
         axes.grid(axis="x", alpha=0.3)
         if len(groups) > 1:
-            axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.08), ncols=len(groups))
+            _legend(axes, loc="lower center", bbox_to_anchor=(0.5, 1.08), ncols=len(groups))
 
     return _svg(draw, title, (width, 1.1 + 0.2 * len(names) * (0.5 + len(groups))))
 
@@ -119,45 +122,59 @@ def line_plot(
                 "marker": _MARKERS[i % len(_MARKERS)],
                 "linestyle": _LINES[i % len(_LINES)],
             }
-            shown = [value if value > 0 or not logarithmic else math.nan for value in y]
-            axes.plot(x, shown, label=name, markersize=4, **look)
-        if logarithmic and any(value > 0 for _, y in lines.values() for value in y):
+            shown = [value if math.isfinite(value) and (value > 0 or not logarithmic) else math.nan for value in y]
+            axes.plot(x, shown, label=_label(name), markersize=4, **look)
+        if logarithmic and any(0 < value < math.inf for _, y in lines.values() for value in y):
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
             places = sorted({place for x, _ in lines.values() for place in x})
             axes.set_xticks(places, [f"{place:g}" for place in places])
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
+        axes.set_xlabel(_label(x_label), parse_math=False)
+        axes.set_ylabel(_label(y_label), parse_math=False)
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        _legend(axes, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
 
     return _svg(draw, title, (width, 3.8))
 
 
+def _label(name: str) -> str:
+    """Write a name as it stands in a picture."""
+    shown = name_line(name)
+    # Matplotlib leaves labels with an underscore in front out of its legends.
+    return f" {shown}" if shown.startswith("_") else shown
+
+
+def _legend(axes: Axes, **looks: Any) -> None:
+    """Add a legend whose names are no formulas, dollar signs or not."""
+    for text in axes.legend(frameon=False, **looks).get_texts():
+        text.set_parse_math(False)
+
+
 def _svg(draw: Any, title: str, size: tuple[float, float]) -> str:
     # Slow to import, and needed for reports alone.
-    from html import escape
-
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     looks: dict[Any, Any] = dict.fromkeys(
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "axes.titlecolor"), _INK
     )
+    title = _label(title)
     # Equal pictures come out equal, and pictures on one page keep their clips apart.
-    looks |= {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif"}
-    with rc_context(looks):
+    looks |= {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "text.usetex": False}
+    with rc_context(looks), warnings.catch_warnings():
+        # The page's reader has the letters that Matplotlib's own font lacks.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         axes.spines[["top", "right"]].set_visible(False)
         draw(axes)
-        axes.set_title(title, fontsize="medium")
+        axes.set_title(title, fontsize="medium", parse_math=False)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = written.getvalue()
     svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
     # A page scales it; what it says about its format is of no use there.
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    label = f'role="img" aria-label="{escape(title)}"'
+    label = f'role="img" aria-label="{escaped(title)}"'
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', lambda _: label, svg, count=1)
     return svg.strip()

@@ -6,12 +6,11 @@ draws. Nothing of this package comes after it.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from captum_dig.visualization.base import Scale, visible
+from captum_dig.visualization.base import Scale, escaped
 
 if TYPE_CHECKING:
     from captum.attr import visualization
@@ -74,14 +73,10 @@ def captum_record(
         word_attributions=torch.tensor(normalized, dtype=torch.float32, device="cpu"),
         pred_prob=predicted_probability,
         # Captum declares the classes as int and only formats them; its own tutorials pass names.
-        pred_class=_escape(predicted_label),  # type: ignore[arg-type]
-        true_class=_escape(true_label),  # type: ignore[arg-type]
-        attr_class=_escape(target_label),  # type: ignore[arg-type]
+        pred_class=escaped(predicted_label),  # type: ignore[arg-type]
+        true_class=escaped(true_label),  # type: ignore[arg-type]
+        attr_class=escaped(target_label),  # type: ignore[arg-type]
         attr_score=float(sum(scores)),
-        raw_input_ids=[_escape(word) for word in words],
+        raw_input_ids=[escaped(word) for word in words],
         convergence_score=delta,
     )
-
-
-def _escape(text: str) -> str:
-    return html.escape(visible(text))

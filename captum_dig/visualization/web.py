@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from html import escape
+from string import Template
 
-from captum_dig.visualization.base import Picture, Scale, TokenRow, visible
+from captum_dig.visualization.base import Picture, Scale, TokenRow, escaped
+from captum_dig.visualization.sources import read_source, style_sheet
 
 # `ink` is written on every mix of `paper` with `positive`, `negative` or `hatch`: a test keeps the
 # contrast above 4.5.
@@ -29,74 +30,31 @@ DARK = {
     "hatch": "#30363f",
 }
 
-
 # A word below this strength would get a colour that nobody can tell from none.
 _FAINT = 0.03
 
 
+def _source(name: str) -> str:
+    return read_source("captum_dig.visualization", name)
+
+
 def _variables(palette: dict[str, str]) -> str:
-    return "{" + "".join(f"--cdig-{name}:{color};" for name, color in palette.items()) + "}"
+    return "".join(f"--cdig-{name}:{color};" for name, color in palette.items())
 
 
-# Notebooks and documentation sites say themselves whether they are dark; what the system prefers
-# does not count there.
-_FRAGMENT_COLORS = f"""
-.cdig{_variables(LIGHT)}
-[data-jp-theme-light="false"] .cdig,.vscode-dark .cdig,html[theme="dark"] .cdig,
-[data-theme="dark"] .cdig\
-{_variables(DARK)}
-@media (prefers-color-scheme:dark){{[data-theme="auto"] .cdig{_variables(DARK)}}}
-"""
+def _colored(source: str) -> str:
+    """Fill the two palettes into a style sheet."""
+    return Template(source).substitute(light=_variables(LIGHT), dark=_variables(DARK))
 
-_PAGE_COLORS = f"""
-:root{{color-scheme:light dark}}
-:root{_variables(LIGHT)}
-@media (prefers-color-scheme:dark){{:root{_variables(DARK)}}}
-body{{margin:0;background:var(--cdig-paper);color:var(--cdig-ink);font-family:system-ui,sans-serif}}
-main{{max-width:56rem;margin:0 auto;padding:1rem}}
-h1{{font-size:1.4rem;margin:.5rem 0 1.5rem;overflow-wrap:anywhere}}
-main>.cdig{{margin:0 0 2rem;padding:0 0 2rem;border-bottom:1px solid var(--cdig-hatch)}}
-"""
 
+_PAGE = Template(_source("page.html"))
 # Words carry their own paper and ink, so they stay legible on whatever a notebook puts behind them.
 # Dashes mark the negative words for readers who see neither red nor blue.
-_STYLE = """
-.cdig{line-height:1.5;text-align:start;overflow-wrap:anywhere}
-.cdig-text{font-size:1.15em;line-height:2;white-space:pre-wrap;margin:.75em 0}
-.cdig-word{padding:.15em 0;border-radius:.2em}
-.cdig-positive,.cdig-negative,.cdig-broken{color:var(--cdig-ink);
-background-color:var(--cdig-paper);
-print-color-adjust:exact;-webkit-print-color-adjust:exact;forced-color-adjust:none}
-.cdig-positive{--cdig-hue:var(--cdig-positive)}
-.cdig-negative{--cdig-hue:var(--cdig-negative)}
-.cdig-positive,.cdig-negative{background-color:color-mix(in srgb,var(--cdig-hue) \
-calc(var(--cdig-strength)*100%),var(--cdig-paper))}
-.cdig-negative.cdig-word{text-decoration:underline dashed 1px \
-color-mix(in srgb,currentColor calc(var(--cdig-strength)*100%),transparent);\
-text-underline-offset:.3em}
-.cdig-broken{outline:1px dashed currentColor;outline-offset:-1px;
-background-image:repeating-linear-gradient(45deg,\
-var(--cdig-hatch) 0 .2em,var(--cdig-paper) .2em .5em)}
-.cdig-note{font-style:italic;border-bottom:1px dotted currentColor}
-.cdig dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1em 1em;margin:.5em 0}
-.cdig dt{font-weight:600}
-.cdig dd{margin:0}
-.cdig-legend{font-size:.9em;margin:.5em 0}
-.cdig-legend .cdig-word{padding:.15em .5em}
-.cdig summary{cursor:pointer;font-size:.9em;padding:.35em 0}
-.cdig-scroll{overflow-x:auto}
-.cdig table{border-collapse:collapse;font-size:.9em;margin:0}
-.cdig th,.cdig td{text-align:start;vertical-align:top;padding:.2em .75em .2em 0;
-border:0;background:none;white-space:normal;max-width:none}
-.cdig th:nth-child(2),.cdig .cdig-number{font-variant-numeric:tabular-nums;text-align:end;
-overflow-wrap:normal;white-space:nowrap}
-.cdig td.cdig-bars{width:6em;min-width:4em}
-.cdig-bar{display:inline-block;height:.8em;width:calc(var(--cdig-strength)*100%);min-width:1px;
-border-radius:.15em;background-color:var(--cdig-hue)}
-.cdig td.cdig-token{white-space:pre-wrap;min-width:6.5em}
-@media (max-width:40em){.cdig table.cdig-paths td:nth-child(3){display:none}}
-"""
-
+_WORDS = _source("words.css")
+_PAGE_STYLE = style_sheet(_colored(_source("page.css")), _WORDS)
+# Notebooks and documentation sites say themselves whether they are dark; what the system prefers
+# does not count there.
+_FRAGMENT_STYLE = style_sheet(_colored(_source("fragment.css")), _WORDS)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -141,13 +99,8 @@ def html_document(sections: Iterable[str], *, title: str, style: str = "") -> st
         >>> "<p>Done.</p>" in html_document(["<p>Done.</p>"], title="Report")
         True
     """
-    name = _escape(title)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{name}</title>\n<style>{_PAGE_COLORS}{_STYLE}{style}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1><bdi>{name}</bdi></h1>\n" + "\n".join(sections) + "\n</main>\n</body>\n</html>\n"
+    return _PAGE.substitute(
+        policy=_POLICY, title=escaped(title), style=f"{_PAGE_STYLE}{style}", sections="\n".join(sections)
     )
 
 
@@ -181,7 +134,7 @@ def html_fragment(picture: Picture) -> str:
     Returns:
         A `style` and a `section` element.
     """
-    return f"<style>{_FRAGMENT_COLORS}{_STYLE}</style>\n{_section(picture, 'Word attributions')}"
+    return f"<style>{_FRAGMENT_STYLE}</style>\n{_section(picture, 'Word attributions')}"
 
 
 def _section(picture: Picture, label: str) -> str:
@@ -203,7 +156,7 @@ def _section(picture: Picture, label: str) -> str:
 def _words(picture: Picture) -> str:
     scale, parts = picture.scale, []
     for segment in picture.segments:
-        text = _escape(segment.text)
+        text = escaped(segment.text)
         if segment.score is None and not segment.note:
             parts.append(text)
             continue
@@ -212,7 +165,7 @@ def _words(picture: Picture) -> str:
             remarks.insert(0, scale.show(segment.score))
         kind, style = _look(segment.score, scale)
         note = " cdig-note" if segment.note else ""
-        hover = _escape(f"{segment.text.strip()}: {'; '.join(remarks)}" if segment.score is not None else segment.note)
+        hover = escaped(f"{segment.text.strip()}: {'; '.join(remarks)}" if segment.score is not None else segment.note)
         parts.append(f'<span class="cdig-word{kind}{note}"{style} title="{hover}">{text}</span>')
     return "".join(parts)
 
@@ -253,10 +206,10 @@ def _table(rows: tuple[TokenRow, ...]) -> str:
     for row in rows:
         kind, style = _look(row.score, scale)
         bar = f'<span class="cdig-bar{kind}"{style}></span>' if style else ""
-        path = " → ".join(f"<bdi>{_escape(anchor)}</bdi>" for anchor in row.anchors)
+        path = " → ".join(f"<bdi>{escaped(anchor)}</bdi>" for anchor in row.anchors)
         lines.append(
-            f'<tr><td class="cdig-token"><bdi>{_escape(row.token)}</bdi></td>'
-            f'<td class="cdig-number">{_escape(scale.show(row.score))}</td>'
+            f'<tr><td class="cdig-token"><bdi>{escaped(row.token)}</bdi></td>'
+            f'<td class="cdig-number">{escaped(scale.show(row.score))}</td>'
             f'<td class="cdig-bars">{bar}</td>' + (f"<td>{path}</td></tr>" if anchored else "</tr>")
         )
     # On a phone the paths need the room of the bars.
@@ -275,9 +228,5 @@ def _settings(picture: Picture) -> str:
 
 
 def _pairs(pairs: tuple[tuple[str, str], ...]) -> str:
-    items = (f"<dt>{_escape(name)}</dt><dd><bdi>{_escape(value)}</bdi></dd>" for name, value in pairs)
+    items = (f"<dt>{escaped(name)}</dt><dd><bdi>{escaped(value)}</bdi></dd>" for name, value in pairs)
     return f"<dl>{''.join(items)}</dl>" if pairs else ""
-
-
-def _escape(text: str) -> str:
-    return escape(visible(text), quote=True)
