@@ -203,7 +203,7 @@ class TextEncoder:
         """
         roles = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
         known = {role: int(i) for role, i in roles.items() if i is not None}
-        index, unclear = self._read(token, known, n_rows) if isinstance(token, str) else (as_index(token), "")
+        index, unclear = self._row_of(token, known, n_rows) if isinstance(token, str) else (as_index(token), "")
         if index is None or index >= n_rows or unclear:
             names = ", ".join(map(repr, known))
             raise ValueError(
@@ -212,7 +212,7 @@ class TextEncoder:
             )
         return index
 
-    def _read(self, token: str, known: Mapping[str, int], n_rows: int) -> tuple[int | None, str]:
+    def _row_of(self, token: str, known: Mapping[str, int], n_rows: int) -> tuple[int | None, str]:
         """Look up the row of a token, and say what else its name could mean."""
         if token in known:
             return known[token], ""
