@@ -4,7 +4,7 @@ Every stage that touches a model or keeps what it learns goes by one rule, which
 users:
 
 1. A hook answers only the thread that registered it (`own`, `ThreadLayer`). Other threads that call the model pass it
-   by, so their predictions do not change.
+   by, so their predictions do not change. So does an explanation inside the call that the hook is for.
 2. Explanations by `TextExplainer`, and comparisons, of models that share a module run one at a time (`evaluating`). One
    that starts inside another in the same thread goes ahead. Captum's classes change no module, and wait for nobody.
 3. While any of them runs, the modules under a `TextExplainer` are in eval mode and `torch.compile` is off, for every
@@ -56,12 +56,19 @@ class _Turns:
         self._runs: set[_Run] = set()
         # The switch that turned torch.compile off, where it is loaded.
         self._stance: Any = None
+        self._depths = threading.local()
+
+    @property
+    def depth(self) -> int:
+        """How many explanations of this thread are under way, one inside the other."""
+        depth: int = getattr(self._depths, "value", 0)
+        return depth
 
     @contextmanager
     def take(self, model: nn.Module | None) -> Iterator[_Run]:
         """Wait until no other thread explains a module of the model, then keep others waiting."""
         modules = set() if model is None else set(model.modules())
-        run = _Run()
+        run, depth = _Run(), self.depth
         # All that can be interrupted stands inside the `try`, and what undoes it may be done twice.
         try:
             with self._changed:
@@ -69,8 +76,10 @@ class _Turns:
                 run.modes.update((module, module.training) for module in modules)
                 self._runs.add(run)
                 self._set_stance()
+            self._depths.value = depth + 1
             yield run
         finally:
+            self._depths.value = depth
             run.restore()
             with self._changed:
                 self._runs.discard(run)
@@ -174,13 +183,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def own(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a hook that passes over the calls of other threads.
+    """Make a hook that passes over the calls of other threads, and of explanations that begin later.
 
     Args:
         hook: A forward hook, or a forward pre-hook.
 
     Returns:
-        The hook for the thread that asks for it.
+        The hook for the thread and the explanation that ask for it.
 
     Example:
         >>> from concurrent.futures import ThreadPoolExecutor
@@ -192,10 +201,10 @@ def own(hook: Callable[..., Any]) -> Callable[..., Any]:
     """
     # Not the thread's number, which a later thread can get once more.
     mark = threading.local()
-    mark.mine = True
+    mark.depth = _TURNS.depth
 
     def answer(*arguments: Any) -> Any:
-        return hook(*arguments) if hasattr(mark, "mine") else None
+        return hook(*arguments) if getattr(mark, "depth", None) == _TURNS.depth else None
 
     return answer
 

@@ -1,9 +1,9 @@
 """Threads: what one thread explains changes nothing in what another computes."""
 
+import contextlib
 import copy
 import os
 import threading
-from contextlib import contextmanager
 
 import pytest
 import torch
@@ -92,7 +92,7 @@ def in_threads(*functions):
     return results
 
 
-@contextmanager
+@contextlib.contextmanager
 def stopped_inside(model, between):
     """Let another function run in the middle of each forward pass of this thread, while its hooks are in place."""
     thread, inside = threading.get_ident(), []
@@ -212,6 +212,26 @@ def test_an_explanation_inside_another_one_goes_ahead(explainer, model):
     (result,) = in_threads(lambda: compare(explainer, [TEXT], [Asking()], n_steps=4, n_curve_texts=0))
     assert result.values("log_odds", "asking").shape == (1,)
     assert all(module.training for module in model.modules())
+
+
+@pytest.mark.parametrize("way", ["explainer", "layer", "report"])
+def test_an_explanation_inside_the_forward_pass_of_another_one_goes_ahead(model, tokenizer, way):
+    ways = ways_to_explain(model, tokenizer)
+    expected = {name: explain(text) for (name, explain), text in zip(ways.items(), OTHERS, strict=True)}
+    got, busy = [], []
+
+    def explain_too(_module, _arguments):
+        if not busy:
+            busy.append(True)
+            got.append({name: explain(text) for (name, explain), text in zip(ways.items(), OTHERS, strict=True)})
+            busy.clear()
+
+    text = dict(zip(ways, OTHERS, strict=True))[way]
+    with contextlib.ExitStack() as hooks:
+        hooks.callback(model.register_forward_pre_hook(explain_too).remove)
+        assert ways[way](text) == expected[way]
+    assert got
+    assert all(one == expected for one in got)
 
 
 def test_modes_are_put_back_when_the_switch_is_interrupted(model):

@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 
-from captum_dig import MonotonicPath, TextExplainer, Vocabulary
+from captum_dig import MonotonicPath, StaggeredPath, TextExplainer, Vocabulary, compare
 from tests.models import tiny_classifier
 
 TEXT = "a witty film, gorgeous acting."
@@ -85,13 +85,25 @@ def test_the_vocabulary_stays_where_nothing_has_changed(tokenizer):
     assert explainer.vocabulary is vocabulary
 
 
-def test_a_path_of_the_users_own_over_old_rows_is_warned_of(tokenizer):
+@pytest.mark.parametrize("wrap", [lambda path: path, StaggeredPath], ids=["words", "staggered"])
+def test_a_path_of_the_users_own_over_old_rows_is_warned_of(tokenizer, wrap):
     model = tiny_classifier(len(tokenizer))
     path = MonotonicPath(Vocabulary.from_layer(model.get_input_embeddings()), n_anchors=3, n_neighbors=9)
-    explainer = make(model, tokenizer, strategy=path)
+    explainer = make(model, tokenizer, strategy=wrap(path))
     explainer.explain(TEXT, n_steps=8)
     weight = model.get_input_embeddings().weight
     with torch.no_grad():
         weight.add_(0.01 * torch.randn(weight.shape))
     with pytest.warns(UserWarning, match="must hold the rows of the model.*make the path anew"):
         explainer.explain(TEXT, n_steps=8)
+
+
+def test_a_comparison_follows_too(tokenizer):
+    model = tiny_classifier(len(tokenizer))
+    explainer = make(model, tokenizer)
+    step(model.get_input_embeddings().weight)
+    options = {"n_steps": 4, "n_curve_texts": 0}
+    expected = compare(make(model, tokenizer), [TEXT], ["integrated_gradients"], **options)
+    got = compare(explainer, [TEXT], ["integrated_gradients"], **options)
+    for name in ("word_approximation_error", "log_odds"):
+        assert got.values(name, "integrated_gradients") == expected.values(name, "integrated_gradients")

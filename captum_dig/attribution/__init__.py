@@ -1,7 +1,8 @@
 """Captum's interface, with a path to choose.
 
 `inputs`: attributions of the inputs themselves. `layer`: of a layer's output. `neuron`: of the inputs, to one neuron.
-`watching`: how a layer is watched while a model runs. `convergence`: where a delta comes from.
+`forward`: what a forward function must do. `watching`: how a layer is watched while a model runs. `convergence`: where
+a delta comes from.
 """
 
 from captum_dig.attribution.convergence import ConvergenceReport, convergence_report

@@ -56,7 +56,7 @@ def prepare(
     """Embed texts that share a batch, and the baseline of each.
 
     Args:
-        classifier: The model, which the caller has to oneself.
+        classifier: The model; the caller is inside its `evaluating`.
         encoder: The tokenizer.
         baseline_id: The row that every word becomes in the baseline.
         encodings: The texts as the model reads them.

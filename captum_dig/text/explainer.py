@@ -28,7 +28,7 @@ from captum_dig.text.batches import Doubling, Run, check_ids, first_steps
 from captum_dig.text.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.text.strategies import PathShelf, Strategy
-from captum_dig.threads import Lock
+from captum_dig.threads import Lock, eager
 from captum_dig.vocabulary import Vocabulary
 from captum_dig.vocabulary.readable import candidate_rows
 
@@ -69,7 +69,6 @@ class TextExplainer:
     Attributes:
         classifier: The model as a function of embeddings.
         encoder: The tokenizer with the model's limits.
-        vocabulary: The rows of the model's embedding layer.
         candidates_name: ``"words"``, ``"all"`` or ``"custom"``.
 
     Raises:
@@ -110,6 +109,7 @@ class TextExplainer:
             PathShelf, n_anchors=n_anchors, n_neighbors=n_neighbors, seed=seed, folder=folder
         )
         self._lock = Lock()
+        self._hides_padding: bool | None = None
         self._read_rows()
         check_tokenizer(tokenizer, len(self.vocabulary), self.classifier.name)
         self._spacing = check_spacing(spacing)
@@ -337,37 +337,43 @@ class TextExplainer:
             raise ValueError(f"strategy must be an anchor search, got {strategy!r}; pass strategy='greedy' for one")
         return path.table(self.vocabulary.rows[self.encoder.token_id("baseline", baseline, len(self.vocabulary))])
 
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The rows of the model's embedding layer, as they are now."""
+        self._follow_weights()
+        return self._vocabulary
+
     def _read_rows(self) -> None:
         """Read the rows of the model, and make a shelf for paths over them."""
         self._stamp = self.classifier.stamp
         # The caller may be in inference mode, whose tensors no later call could change.
         with torch.inference_mode(mode=False):
-            self.vocabulary = Vocabulary.from_layer(self.classifier.layer)
-        rows = candidate_rows(self._candidates, self.encoder.tokenizer, len(self.vocabulary))
-        self._paths = self._shelf(self.vocabulary, candidates=rows)
+            self._vocabulary = Vocabulary.from_layer(self.classifier.layer)
+        rows = candidate_rows(self._candidates, self.encoder.tokenizer, len(self._vocabulary))
+        self._paths = self._shelf(self._vocabulary, candidates=rows)
 
-    def _follow_weights(self, looked_up: Iterable[int] = ()) -> bool:
-        """Read the rows again if the model has been trained since; returns whether they have changed.
+    def _follow_weights(self, looked_up: Iterable[int] = ()) -> None:
+        """Read the rows again if the model has been trained since.
 
         Where PyTorch reports no change, the rows that are looked up are compared all the same.
         """
         with self._lock:
             stamp = self.classifier.stamp
-            n_rows = len(self.vocabulary)
+            n_rows = len(self._vocabulary)
             ids = range(n_rows) if stamp != self._stamp else {i for i in looked_up if i < n_rows}
-            if self.classifier.emits(self.vocabulary.rows, torch.tensor(sorted(ids), dtype=torch.int64)):
-                self._stamp = stamp
-                return False
-            self._read_rows()
-            return True
+            # Hooks of an explanation that this one is inside of do not answer here.
+            with eager():
+                if ids and not self.classifier.emits(self._vocabulary.rows, torch.tensor(sorted(ids))):
+                    self._read_rows()
+            self._stamp = stamp
 
     def _results(
         self, batches: Iterable[tuple[list[Encoding], list[int | None]]], run: Run, strategy: Strategy
     ) -> Iterator[TextAttribution]:
         try:
             for encodings, wanted in batches:
-                if self._follow_weights([*run.baseline_ids, *(i for encoding in encodings for i in encoding.ids)]):
-                    run = replace(run, path=self.path(strategy))
+                self._follow_weights([*run.baseline_ids, *(i for encoding in encodings for i in encoding.ids)])
+                run = replace(run, path=self.path(strategy))
                 self._warn_of_other_rows(run.path, encodings)
                 yield from run.explain(encodings, wanted)
         finally:
@@ -375,11 +381,14 @@ class TextExplainer:
 
     def _warn_of_other_rows(self, path: PathGenerator, encodings: Sequence[Encoding]) -> None:
         """Say so if a path of the user's walks over rows that the model does not have any more."""
-        if not isinstance(path, WordPath) or path.vocabulary is self.vocabulary:
+        own = self._vocabulary.rows
+        # Staggered words go along a path of their own.
+        path = getattr(path, "inner", path)
+        if not isinstance(path, WordPath) or path.vocabulary is self._vocabulary:
             return
         ids = sorted({i for e in encodings for i in e.ids})
         rows = path.vocabulary.rows
-        if rows.shape == self.vocabulary.rows.shape and not torch.equal(rows[ids], self.vocabulary.rows[ids]):
+        if rows.shape == own.shape and not torch.equal(rows[ids], own[ids]):
             warnings.warn(
                 f"the vocabulary of {path!r} must hold the rows of the model, got other rows for words of the text; "
                 "if the model has been trained since, make the path anew with "
@@ -412,9 +421,12 @@ class TextExplainer:
         if encodings:
             yield encodings, wanted
 
-    @functools.cached_property
+    @property
     def _pads(self) -> bool:
-        return self.classifier.hides_padding(self.encoder)
+        # A cached property of Python 3.11 holds a lock meanwhile, and this waits for explanations of other threads.
+        if self._hides_padding is None:
+            self._hides_padding = self.classifier.hides_padding(self.encoder)
+        return self._hides_padding
 
     def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
         """Look up the path of a strategy, with the explainer's anchors, neighbours and candidates.
