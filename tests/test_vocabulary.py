@@ -1,12 +1,20 @@
 import gc
+import re
 
 import pytest
 import torch
+from captum.attr import NoiseTunnel
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from captum_dig import CaptumDigError, Vocabulary, VocabularyError
+from captum_dig import (
+    CaptumDigError,
+    DiscretizedIntegratedGradients,
+    MonotonicPath,
+    Vocabulary,
+    VocabularyError,
+)
 from tests import reference
 
 
@@ -183,3 +191,14 @@ def test_spacing_ignores_duplicates():
 def test_rows_whose_distances_overflow_are_refused(rows):
     with pytest.raises(VocabularyError, match=r"weight must lie within ±1e\+17, got .*; distances would overflow"):
         Vocabulary(rows * 1e20)
+
+
+def test_noise_that_is_too_strong_is_named_with_a_strength_that_is_not():
+    rows = torch.randn(300, 24)
+    vocabulary = Vocabulary(rows)
+    method = DiscretizedIntegratedGradients(lambda x: x.sum(dim=(1, 2)), MonotonicPath(vocabulary, "greedy", 3, 20))
+    inputs, baselines = rows[:12].view(2, 6, 24), rows[-1].expand(2, 6, 24)
+    with pytest.raises(VocabularyError, match="where noise was added to rows, as NoiseTunnel does, add less") as caught:
+        NoiseTunnel(method).attribute(inputs, baselines=baselines, n_steps=4)
+    stdevs = float(re.search(r"stdevs=([\d.e-]+);", str(caught.value))[1])
+    assert NoiseTunnel(method).attribute(inputs, baselines=baselines, n_steps=4, stdevs=stdevs).shape == inputs.shape

@@ -11,7 +11,8 @@ from typer import Argument, Exit, Option
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
-from captum_dig.cli.files import DASH, check_outputs, read_texts, write_all
+from captum_dig.cli.datasets import read_texts
+from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import CANDIDATES, METHODS, STRATEGIES, TRUST, checked, file_option, steps
 from captum_dig.models.encoding import OVERFLOWS
 from captum_dig.text.results import TextAttribution
@@ -29,6 +30,7 @@ _EXAMPLES = """Examples:
   captum-dig explain "A gorgeous, witty, seductive movie."
   captum-dig explain "Not bad." "Not good." --target POSITIVE
   captum-dig explain --file reviews.txt --html reviews.html
+  captum-dig explain --file reviews.csv --column comment
   captum-dig explain --model ./my-classifier "Hello" --json -
   captum-dig explain -- "-5 stars: begins with a dash\""""
 
@@ -37,8 +39,10 @@ _EXAMPLES = """Examples:
 def explain(
     text: Annotated[list[str] | None, Argument(help="Sentences, each in quotes.", metavar="TEXT")] = None,
     file: Annotated[
-        Path | None, file_option("--file", "Explain each line of this file too; - is standard input.")
+        Path | None,
+        file_option("--file", "Explain each line of this file, or a table (.csv, .tsv, .jsonl); - is standard input."),
     ] = None,
+    column: Annotated[str | None, Option(help="The column of the texts, in a table.", metavar="NAME")] = None,
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     trust_remote_code: Annotated[bool, TRUST] = False,
     target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
@@ -70,7 +74,7 @@ def explain(
     """
     outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
     check_outputs(outputs, {"--file": file})
-    texts = read_texts(text or [], file)
+    texts = read_texts(text or [], file, column)
     messages = make_console(stderr=True)
     watched = is_watched()
     with warnings_as_lines(messages):

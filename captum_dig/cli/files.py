@@ -1,9 +1,7 @@
-"""What commands read and write: texts in, pages and JSON out, each whole or not at all."""
+"""What commands write: pages and JSON, each whole or not at all."""
 
 import os
-import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from typer import echo
@@ -12,32 +10,6 @@ from captum_dig.cli.console import say
 from captum_dig.visualization.writing import write_whole
 
 DASH = Path("-")  # standard input or output
-
-
-def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
-    """Give the texts that were typed, then the lines of the file that are not blank."""
-    for text in texts:
-        if text != text.encode("utf-8", "ignore").decode("utf-8"):
-            raise ValueError(f"TEXT must be UTF-8, got {text!r}; set the terminal to UTF-8, or use --file")
-    if file is None:
-        if not texts:
-            raise ValueError("TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file")
-        return list(texts)
-    name = "standard input" if file == DASH else repr(str(file))
-    try:
-        # Who closes standard input leaves None.
-        data = file.read_bytes() if file != DASH else sys.stdin.buffer.read() if sys.stdin else b""
-    except OSError as error:
-        raise ValueError(f"--file must be a file that can be read, got {name}: {error.strerror}") from error
-    try:
-        lines = re.split(r"\r\n|\r|\n", data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        place = f"byte 0x{data[error.start]:02x} in line {1 + data.count(10, 0, error.start)}"
-        raise ValueError(f"--file must be UTF-8 text, got {name} with {place}; save it as UTF-8") from error
-    lines = [line for line in lines if line.strip()]
-    if not lines:
-        raise ValueError(f"--file must hold at least one text, got {name} without any; write one text a line")
-    return [*texts, *lines]
 
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Mapping[str, Path | None]) -> None:

@@ -6,6 +6,7 @@ from any point to its nearest row. `captum_dig.paths.anchors` walks over the nei
 
 import functools
 import hashlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -267,7 +268,8 @@ class Vocabulary:
                 raise VocabularyError(
                     f"inputs must be rows of the vocabulary or lie nearer to one than its rows lie to each other "
                     f"({self.spacing:.4g}), got {int((distances >= self.spacing).sum())} vectors "
-                    f"at a distance of up to {farthest:.4g}; {_REMEDY}"
+                    f"at a distance of up to {farthest:.4g}; where noise was added to rows, as NoiseTunnel does, "
+                    f"add less, such as stdevs={self._little_noise():.1g}; else {_REMEDY}"
                 )
         return ids
 
@@ -357,6 +359,10 @@ class Vocabulary:
             farthest = distances.kthvalue(reachable).values
             found += int((distances[neighbors[neighbors >= 0]] <= farthest).sum())
         return found / (reachable * len(ids))
+
+    def _little_noise(self) -> float:
+        """A standard deviation of noise that leaves vectors near their rows, a third of what is allowed."""
+        return self.spacing / (3 * math.sqrt(self.dim))
 
     def _search(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Distances and ids of the nearest rows, exactly ordered, shape (N, count) each, count <= V."""
