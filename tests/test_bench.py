@@ -472,3 +472,18 @@ def test_results_read_back(comparison):
     again = Comparison.from_dict(json.loads(json.dumps(comparison.to_dict(), allow_nan=False)))
     assert again.settings == comparison.settings
     assert json.dumps(again.to_dict()) == json.dumps(comparison.to_dict())
+
+
+def test_what_a_process_already_knows_changes_no_number(tmp_path, classifier, tokenizer):
+    """Numbers of a word are averaged over the words of a text, whichever of these an earlier text had."""
+    texts = ["a witty, gorgeous movie", "the plot is thin and a witty scene", "dull plot", "a scene"]
+
+    def run(some, **options):
+        explainer = TextExplainer(classifier, tokenizer, n_anchors=5, n_neighbors=20)
+        found = compare(explainer, some, ["integrated_gradients", "dig_greedy", "dig_uniform"], **QUICK, **options)
+        return [[m.values for m in text.measurements] for text in found.texts]
+
+    expected = run(texts)
+    run(texts[:2], journal=tmp_path / "journal")
+    assert run(texts, journal=tmp_path / "journal") == expected
+    assert [run([text])[0] for text in texts] == expected

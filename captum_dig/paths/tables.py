@@ -32,7 +32,7 @@ from torch import Tensor
 from captum_dig.errors import PathError
 from captum_dig.paths.anchors import AnchorSearch, Neighborhood
 from captum_dig.threads import Lock
-from captum_dig.vocabulary import BLOCK_ELEMENTS, Vocabulary
+from captum_dig.vocabulary import BLOCK_ELEMENTS, Vocabulary, check_rows
 
 # Rows searched for at once: FAISS reads the whole vocabulary for every search.
 _SEARCH_ROWS = 1024
@@ -94,13 +94,18 @@ class WalkTable(ABC):
         """Walk from every word to the baseline, never twice over the same word.
 
         Args:
-            input_ids: The words, shape (N,), int64.
+            input_ids: The words, shape (N,), any integer dtype.
             baseline_id: The row of the baseline, which ends a walk; -1 if the baseline is no row.
 
         Returns:
             Row ids, shape (N, m + 1), the word itself first. Where no candidate is left, and from there on,
             `baseline_id`.
+
+        Raises:
+            TypeError: If the words are no integers.
+            ValueError: If they have another shape or are not rows of the vocabulary.
         """
+        input_ids = check_rows("input_ids", input_ids, len(self._vocabulary))
         new = torch.unique(input_ids[self._walked[input_ids].logical_not()])
         if len(new):
             self._walks[new] = self.find(new).to(torch.int32)
@@ -222,8 +227,13 @@ class RankedTable(WalkTable):
         """Rank the rows that have not been ranked yet.
 
         Args:
-            ids: Rows, shape (N,), int64.
+            ids: Rows, shape (N,), any integer dtype.
+
+        Raises:
+            TypeError: If the ids are no integers.
+            ValueError: If they have another shape or are not rows of the vocabulary.
         """
+        ids = check_rows("ids", ids, len(self))
         # One thread ranks a row; the others wait for it rather than do the same work again.
         with self._lock:
             new = torch.unique(ids[self._known[ids].logical_not()])

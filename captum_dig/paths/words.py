@@ -18,7 +18,7 @@ from captum_dig.paths.base import PathGenerator
 from captum_dig.paths.monotone import monotonize
 from captum_dig.paths.tables import RankedTable, TableFolder, WalkTable, digest
 from captum_dig.threads import Lock
-from captum_dig.vocabulary import Vocabulary, check_candidates
+from captum_dig.vocabulary import Vocabulary, check_candidates, check_rows
 
 # Tables kept, one per baseline vector; a ranked table of a 256,000-word vocabulary takes 65 MB.
 _TABLES = 8
@@ -107,6 +107,7 @@ class WordPath(PathGenerator):
             `baseline_id`, or the first row that equals it.
 
         Raises:
+            TypeError: If the ids are no integers.
             ValueError: If the ids have another shape or are not rows of the vocabulary.
 
         Example:
@@ -114,14 +115,10 @@ class WordPath(PathGenerator):
             >>> MonotonicPath(vocabulary, n_anchors=3, n_neighbors=3).anchor_ids(torch.tensor([3]), baseline_id=0)
             tensor([[3, 2, 1, 0]])
         """
-        ids = input_ids.detach().to("cpu", torch.int64)
-        if ids.dim() != 1:
-            raise ValueError(f"input_ids must have shape (N,), got {tuple(ids.shape)}")
-        for value in (*ids.tolist(), baseline_id):
-            if not 0 <= value < len(self.vocabulary):
-                raise ValueError(
-                    f"ids must be rows of the vocabulary, from 0 to {len(self.vocabulary) - 1}, got {value}"
-                )
+        ids = check_rows("input_ids", input_ids, len(self.vocabulary))
+        most = len(self.vocabulary) - 1
+        if isinstance(baseline_id, bool) or not hasattr(baseline_id, "__index__") or not 0 <= baseline_id <= most:
+            raise ValueError(f"ids must be rows of the vocabulary, from 0 to {most}, got {baseline_id!r}")
         # Of several equal rows the first stands for them all, as where paths start from vectors.
         goal = self.vocabulary.rows[[baseline_id]]
         return self.table(goal[0]).walk(ids, int(self.vocabulary.find(goal)))

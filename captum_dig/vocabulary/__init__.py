@@ -4,6 +4,6 @@
 which rows a person can read.
 """
 
-from captum_dig.vocabulary.rows import BLOCK_ELEMENTS, Vocabulary, check_candidates
+from captum_dig.vocabulary.rows import BLOCK_ELEMENTS, Vocabulary, check_candidates, check_rows
 
-__all__ = ["BLOCK_ELEMENTS", "Vocabulary", "check_candidates"]
+__all__ = ["BLOCK_ELEMENTS", "Vocabulary", "check_candidates", "check_rows"]

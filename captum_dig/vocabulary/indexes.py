@@ -4,6 +4,7 @@ Takes rows, gives for any vectors the ids of a few rows among which the nearest 
 those and puts them in order, so an index may round as long as it leaves none out.
 """
 
+import re
 from abc import ABC, abstractmethod
 from typing import Any, final
 
@@ -80,6 +81,11 @@ class FaissIndex(RowIndex):
         except ImportError as error:
             raise ImportError(f"a Vocabulary needs FAISS, got: {error}; python -m pip install faiss-cpu") from error
 
+        if links := [int(n) for n in re.findall(r"HNSW(\d+)", factory) if int(n) < 2]:
+            # FAISS ends the process.
+            raise ValueError(
+                f"index must give each row of a graph at least 2 links, got {factory!r} with {links[0]}; try 'HNSW32'"
+            )
         structure, _, rest = factory.partition(";")
         # FAISS describes its overload of one string wrongly.
         parameters: Any = rest.strip()
@@ -90,6 +96,10 @@ class FaissIndex(RowIndex):
             index.add(rows.numpy())
             if parameters:
                 faiss.ParameterSpace().set_index_parameters(index, parameters)
+            # Some parameters do not show before the first search that they cannot serve.
+            nearest = index.search(rows[:1].numpy(), 1)[1]
+            if nearest[0, 0] < 0:
+                raise RuntimeError("it finds nothing")
         except RuntimeError as error:
             # FAISS reports the place in its C++ source first and the reason last.
             reason = str(error).strip().splitlines()[-1]

@@ -210,10 +210,15 @@ class Vocabulary:
         Returns:
             Row ids in order, shape (N,), int64 on the CPU.
 
+        Raises:
+            ValueError: If the vector has another shape.
+
         Example:
             >>> Vocabulary(torch.tensor([[1.0], [2.0], [1.0]])).equal_rows(torch.tensor([1.0]))
             tensor([0, 2])
         """
+        if vector.shape != (self.dim,):
+            raise ValueError(f"vector must have shape ({self.dim},), got {tuple(vector.shape)}; {_REMEDY}")
         vectors = self._as_queries(vector[None])
         hashes = _hash_rows(vectors)
         first = torch.searchsorted(self._sorted_hashes, hashes)
@@ -280,7 +285,7 @@ class Vocabulary:
         a row does not depend on which others are asked for.
 
         Args:
-            ids: Row ids, shape (N,), int64.
+            ids: Row ids, shape (N,), any integer dtype.
             n_neighbors: The paper's K, at least 1.
             candidates: Rows that may be neighbours, a boolean mask of shape (V,); None for all.
 
@@ -289,7 +294,8 @@ class Vocabulary:
             finds fewer, the tail is -1.
 
         Raises:
-            ValueError: If `n_neighbors` is below 1.
+            TypeError: If `ids` are no integers.
+            ValueError: If `ids` have another shape or are not rows, or `n_neighbors` is below 1.
 
         Example:
             >>> vocabulary = Vocabulary(torch.tensor([[0.0], [1.0], [3.0], [3.0]]))
@@ -298,7 +304,7 @@ class Vocabulary:
                     [3, 1, 0]])
         """
         at_least_one("n_neighbors", n_neighbors)
-        ids = ids.cpu()
+        ids = check_rows("ids", ids, len(self))
         queries = self._rows[ids]
         found = self._index.search(queries, n_neighbors + 1, None if candidates is None else candidates.cpu())
         found = torch.where(found == ids[:, None], -1, found)
@@ -400,6 +406,33 @@ def _hash_rows(rows: Tensor) -> Tensor:
     multipliers = torch.randint(-(2**63), 2**63 - 1, (rows.shape[1],), generator=generator, device="cpu") | 1
     bits = [((chunk + 0.0).view(torch.int32) * multipliers).sum(dim=1) for _, chunk in _chunks(rows)]
     return torch.cat(bits) if bits else torch.zeros(0, dtype=torch.int64, device="cpu")
+
+
+def check_rows(name: str, ids: Tensor, n_rows: int) -> Tensor:
+    """Require ids of rows; PyTorch takes -1 for the last one, and flags for a mask.
+
+    Args:
+        name: What the message calls them.
+        ids: Row ids, shape (N,), any integer dtype.
+        n_rows: V, the number of rows of the vocabulary.
+
+    Returns:
+        The ids, int64 on the CPU.
+
+    Raises:
+        TypeError: If they are no integers.
+        ValueError: If they have another shape, or one of them is no row.
+    """
+    if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        got = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
+        raise TypeError(f"{name} must be a tensor of integers, got {got}")
+    if ids.dim() != 1:
+        raise ValueError(f"{name} must have shape (N,), got {tuple(ids.shape)}")
+    ids = ids.detach().to("cpu", torch.int64)
+    outside = ids[(ids < 0) | (ids >= n_rows)]
+    if len(outside):
+        raise ValueError(f"{name} must be rows of the vocabulary, from 0 to {n_rows - 1}, got {int(outside[0])}")
+    return ids
 
 
 def check_candidates(candidates: Tensor, n_rows: int) -> Tensor:
