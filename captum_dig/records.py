@@ -28,14 +28,15 @@ _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 TO_DICT = ("pass what to_dict gave", "write it with this version's to_dict")
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
+    """Write a value of a file for a message: shortened, and without the depth of what is nested."""
     return _SHOWN.repr(value)
 
 
 def string(name: str, value: Any) -> str:
     """Return a string as it is."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {_show(value)}; convert it first")
+        raise TypeError(f"{name} must be a string, got {show(value)}; convert it first")
     return value
 
 
@@ -46,21 +47,21 @@ def integer(name: str, value: Any) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {_show(value)}; convert it first") from None
+        raise TypeError(f"{name} must be an integer, got {show(value)}; convert it first") from None
 
 
 def count(name: str, value: Any) -> int:
     """Convert an integer from 0 to the largest of 64 bits."""
     number = integer(name, value)
     if not 0 <= number <= _LARGEST:
-        raise ValueError(f"{name} must be in [0, 2**63), got {_show(value)}; pass what to_dict gave")
+        raise ValueError(f"{name} must be in [0, 2**63), got {show(value)}; pass what to_dict gave")
     return number
 
 
 def flag(name: str, value: Any) -> bool:
     """Return a boolean as it is."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be a boolean, got {_show(value)}; convert it with bool()")
+        raise TypeError(f"{name} must be a boolean, got {show(value)}; convert it with bool()")
     return value
 
 
@@ -70,11 +71,11 @@ def real(name: str, value: Any) -> float:
     Every NaN becomes the one object `math.nan`, so that tuples holding it compare equal.
     """
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
-        raise TypeError(f"{name} must be a number, got {_show(value)}; convert it with float()")
+        raise TypeError(f"{name} must be a number, got {show(value)}; convert it with float()")
     try:
         number = float(value)
     except OverflowError:
-        raise ValueError(f"{name} must be a number that fits into 64 bits, got {_show(value)}; scale it") from None
+        raise ValueError(f"{name} must be a number that fits into 64 bits, got {show(value)}; scale it") from None
     return math.nan if math.isnan(number) else number
 
 
@@ -82,7 +83,7 @@ def span(name: str, value: Any) -> tuple[int, int]:
     """Convert a start and an end."""
     pair = tuple_of(integer)(name, value)
     if len(pair) != 2:
-        raise ValueError(f"{name} must be a start and an end, got {_show(value)}; pass two integers")
+        raise ValueError(f"{name} must be a start and an end, got {show(value)}; pass two integers")
     return pair[0], pair[1]
 
 
@@ -91,7 +92,7 @@ def tuple_of(convert: Callable[[str, Any], T]) -> Callable[[str, Any], tuple[T, 
 
     def convert_all(name: str, value: Any) -> tuple[T, ...]:
         if isinstance(value, str | bytes | Mapping | Set) or not isinstance(value, Iterable):
-            raise TypeError(f"{name} must be a sequence, got {_show(value)}; pass a tuple")
+            raise TypeError(f"{name} must be a sequence, got {show(value)}; pass a tuple")
         return tuple(convert(f"{name}[{i}]", item) for i, item in enumerate(value))
 
     return convert_all
@@ -118,7 +119,7 @@ def from_json(value: Any) -> Any:
 def mapping(name: str, value: Any) -> Mapping[str, Any]:
     """Return a mapping as it is."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping, got {_show(value)}; pass what to_dict gave")
+        raise TypeError(f"{name} must be a mapping, got {show(value)}; pass what to_dict gave")
     return value
 
 
@@ -129,7 +130,7 @@ def check_keys(name: str, data: Any, kind: type, optional: tuple[str, ...] = ())
     if missing := [key for key in expected if key not in data and key not in optional]:
         raise ValueError(f"{name} must hold every field, got none of {missing}; pass what to_dict gave")
     if unknown := [key for key in data if key not in expected]:
-        raise ValueError(f"{name} must hold only the fields of a result, got {_show(unknown)}; remove them")
+        raise ValueError(f"{name} must hold only the fields of a result, got {show(unknown)}; remove them")
 
 
 def of_format(name: str, data: Any, kind: str, version: int, remedies: tuple[str, str]) -> dict[str, Any]:
@@ -141,5 +142,5 @@ def of_format(name: str, data: Any, kind: str, version: int, remedies: tuple[str
         raise TypeError(f"{name} must be a mapping, got {type(data).__name__}; {remedies[0]}")
     found = (data.get("format"), data.get("format_version"))
     if found != (kind, version):
-        raise ValueError(f"{name} must have the format {(kind, version)}, got {_show(found)}; {remedies[1]}")
+        raise ValueError(f"{name} must have the format {(kind, version)}, got {show(found)}; {remedies[1]}")
     return {key: value for key, value in data.items() if key not in ("format", "format_version")}

@@ -3,8 +3,11 @@
 import json
 import os
 import re
+import signal
+import stat
 import subprocess
 import sys
+import threading
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +17,7 @@ from captum_dig.cli import datasets as hub
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.comparison import Comparison
 from captum_dig.comparison import comparing as bench
+from captum_dig.models.model import Classifier
 from captum_dig.study import StudyKey
 from tests.models import tiny_classifier, tiny_tokenizer
 from tests.test_study import answers_of
@@ -112,6 +116,95 @@ def test_a_damaged_journal_is_set_aside(compare, tmp_path):
     again = compare("--n", 1)
     assert "what was kept is damaged, and was moved to" in again.stderr
     assert again.stdout.split("s/text")[0] == first.stdout.split("s/text")[0]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_request_to_stop_keeps_what_was_found_and_says_so(compare, tmp_path, monkeypatch, name):
+    number = getattr(signal, name, None)
+    if os.name == "nt" or threading.current_thread() is not threading.main_thread():
+        pytest.skip("no signals here")
+    before = signal.getsignal(number)
+    really = bench._Bench.measure
+
+    def measure(self, place, *rest):
+        if place == 1:
+            os.kill(os.getpid(), number)
+        return really(self, place, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench._Bench, "measure", measure)
+        result = compare("--html", "report.html")
+    assert result.exit_code == 130
+    (kept,) = (tmp_path / "cache").glob("comparison-*.jsonl")
+    lines = " ".join(result.stderr.split())
+    assert lines == f"warning: stopped; the same command goes on from what is kept in {kept}"
+    assert not (tmp_path / "report.html").exists()
+    assert len(kept.read_bytes().splitlines()) == 2
+    assert signal.getsignal(number) == before
+    assert compare().exit_code == 0
+    assert len(kept.read_bytes().splitlines()) == 1 + len(TEXTS)
+
+
+def test_a_signal_that_is_ignored_stays_so(compare, monkeypatch):
+    if os.name == "nt" or threading.current_thread() is not threading.main_thread():
+        pytest.skip("no signals here")
+    really = bench._Bench.measure
+
+    def measure(*given):
+        os.kill(os.getpid(), signal.SIGHUP)
+        return really(*given)
+
+    monkeypatch.setattr(bench._Bench, "measure", measure)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert compare("--n", 1).exit_code == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_names_that_mean_something_to_the_terminal_are_shown(run, folder, tmp_path):
+    """A baseline in brackets stands in the table, from the journal too."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_tokens(["[/INST]", "[unused5]"])
+    other = tmp_path / "other"
+    tokenizer.save_pretrained(other)
+    tiny_classifier(len(tokenizer)).save_pretrained(other)
+    command = ("compare", "--model", other, "--data", "texts.txt", *QUICK, "--n", 1)
+    for _ in range(2):
+        result = run(*command, "--baseline", "[/INST]", "--baseline", "[unused5]")
+        assert result.exit_code == 0, result.output
+        assert "baseline [/INST]" in result.stdout
+        assert "baseline [unused5]" in result.stdout
+
+
+def test_another_token_for_a_role_is_another_comparison(compare, folder, tmp_path):
+    first = compare("--n", 1)
+    other = tmp_path / "other"
+    tokenizer = tiny_tokenizer()
+    tokenizer.pad_token = "[MASK]"
+    tokenizer.save_pretrained(other)
+    tiny_classifier(len(tokenizer)).save_pretrained(other)
+    assert compare("--n", 1, "--model", other).stdout != first.stdout
+    assert len(list((tmp_path / "cache").glob("comparison-*.jsonl"))) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no modes")
+def test_what_is_kept_of_texts_is_for_their_owner_alone(compare, tmp_path):
+    before = os.umask(0)
+    try:
+        compare("--n", 1)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o700
+    (kept,) = (tmp_path / "cache").glob("comparison-*.jsonl")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_weights_are_hashed_once(compare, monkeypatch):
+    really, asked = Classifier.fingerprint.fget, []
+    monkeypatch.setattr(Classifier, "fingerprint", property(lambda self: (asked.append(1), really(self))[1]))
+    assert compare("--n", 1).exit_code == 0
+    assert len(asked) == 1
 
 
 def test_another_tokenizer_is_another_comparison(compare, folder, tmp_path, monkeypatch):

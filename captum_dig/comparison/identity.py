@@ -4,7 +4,6 @@ Takes an attribution method; gives a string for the settings of a comparison. Co
 version; code of anybody else is hashed.
 """
 
-import builtins
 import hashlib
 import inspect
 import sys
@@ -15,6 +14,8 @@ from captum_dig.methods import AttributionMethod
 # How far to follow what a method holds: a path, its inner path, the search of that.
 _DEPTH: Final = 4
 _LIBRARIES: Final = ("captum_dig", "captum", "faiss", "numpy", "torch", "transformers")
+# CPython's Py_TPFLAGS_HEAPTYPE.
+_MADE_BY_PYTHON: Final = 1 << 9
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
@@ -55,9 +56,9 @@ def _package(kind: type) -> str:
 
 
 def _is_the_users(kind: type) -> bool:
-    # A class that was made by `exec` says that it is a built-in one.
     if kind.__module__ == "builtins":
-        return getattr(builtins, kind.__name__, None) is not kind
+        # A class that `exec` made says that it is a built-in one, but Python code made it.
+        return bool(kind.__flags__ & _MADE_BY_PYTHON)
     return _package(kind) not in _LIBRARIES and _package(kind) not in sys.stdlib_module_names
 
 

@@ -35,6 +35,7 @@ from captum_dig.records import (
     mapping,
     of_format,
     real,
+    show,
     span,
     string,
     to_json,
@@ -129,11 +130,11 @@ class ComparisonSettings:
         for name in ("methods", "baselines"):
             names = getattr(self, name)
             if not names or len(set(names)) < len(names):
-                raise ValueError(f"settings.{name} must hold at least one name, and each once, got {names}")
+                raise ValueError(f"settings.{name} must hold at least one name, and each once, got {show(names)}")
         if not self.top_fractions or not all(0 < fraction <= 1 for fraction in self.top_fractions):
-            raise ValueError(f"settings.top_fractions must hold numbers in (0, 1], got {self.top_fractions}")
+            raise ValueError(f"settings.top_fractions must hold numbers in (0, 1], got {show(self.top_fractions)}")
         if self.seed < 0:
-            raise ValueError(f"settings.seed must be at least 0, got {self.seed}")
+            raise ValueError(f"settings.seed must be at least 0, got {show(self.seed)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as strict JSON can hold them."""
@@ -266,7 +267,7 @@ def _read_measurement(name: str, data: Any) -> Measurement:
         n_gradients=count(f"{name}.n_gradients", data["n_gradients"]),
         seconds=real(f"{name}.seconds", from_json(data["seconds"])),
         values={
-            string(f"{name}.values", metric): reals(f"{name}.values[{metric!r}]", from_json(numbers))
+            string(f"{name}.values", metric): reals(f"{name}.values[{show(metric)}]", from_json(numbers))
             for metric, numbers in values.items()
         },
         curve=reals(f"{name}.curve", from_json(data["curve"])),
@@ -281,11 +282,11 @@ def check_text(text: ComparedText, settings: ComparisonSettings) -> None:
     """
     wanted = sorted(itertools.product(settings.methods, settings.baselines))
     if (found := sorted((m.method, m.baseline) for m in text.measurements)) != wanted:
-        raise ValueError(f"measurements must be of each of {wanted}, got {found}; pass what to_dict gave")
+        raise ValueError(f"measurements must be of each of {show(wanted)}, got {show(found)}; pass what to_dict gave")
     for one in text.measurements:
         for name, values in one.values.items():
             if name not in METRICS:
-                raise ValueError(f"values must be of {', '.join(map(repr, METRICS))}, got {name!r}; remove it")
+                raise ValueError(f"values must be of {', '.join(map(repr, METRICS))}, got {show(name)}; remove it")
             expected = len(settings.top_fractions) if METRICS[name].by_fraction else 1
             if len(values) != expected:
                 raise ValueError(
@@ -381,15 +382,19 @@ class Comparison:
         Returns:
             One for each baseline and method.
         """
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._summary(reference, top_fraction)
+
+    def _summary(self, reference: str, top_fraction: float) -> list[Summary]:
         found = []
         for baseline, method in itertools.product(self.settings.baselines, self.settings.methods):
             intervals, tests = {}, {}
             # A mean of ratios would be ruled by the texts whose output hardly changes.
             for metric in (name for name in self.metrics if name != "delta_percent"):
-                values = self.values(metric, method, baseline, top_fraction)
+                values = self._finite(metric, method, baseline, top_fraction)
                 intervals[metric] = bootstrap_interval(values, seed=self.settings.seed)
                 if reference in self.settings.methods and method != reference and METRICS[metric].better:
-                    others = self.values(metric, reference, baseline, top_fraction)
+                    others = self._finite(metric, reference, baseline, top_fraction)
                     tests[metric] = paired_test(values, others, seed=self.settings.seed)
             measurements = [text.find(method, baseline) for text in self.texts]
             percents = self.values("delta_percent", method, baseline)
@@ -410,6 +415,11 @@ class Comparison:
                 )
             )
         return found
+
+    def _finite(self, metric: str, method: str, baseline: str, top_fraction: float) -> npt.NDArray[np.float64]:
+        """As `values`; infinity, of which there is no average, does not count."""
+        values = self.values(metric, method, baseline, top_fraction)
+        return np.where(np.isfinite(values), values, math.nan)
 
     def disagreements(self, n: int = 5, baseline: str | None = None) -> list[tuple[ComparedText, float]]:
         """Find the texts where methods rank the words most differently.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from captum_dig.errors import at_least_one
-from captum_dig.records import check_keys, integer, of_format, string, tuple_of
+from captum_dig.records import check_keys, integer, of_format, show, string, tuple_of
 from captum_dig.study.sheets import ANSWERS_FORMAT, FORMAT_VERSION, StudyKey
 from captum_dig.visualization.base import name_line
 
@@ -172,7 +172,7 @@ def _read(key: StudyKey, name: str, answer: Any) -> _Answers:
     check_keys(name, values, _Answers)
     if string(f"{name}['study']", values["study"]) != key.study:
         raise ValueError(
-            f"{name} must be of the study {key.study!r}, got {values['study']!r}; pass the key of its page"
+            f"{name} must be of the study {key.study!r}, got {show(values['study'])}; pass the key of its page"
         )
     for field in ("participant", "name"):
         string(f"{name}[{field!r}]", values[field])
@@ -181,13 +181,16 @@ def _read(key: StudyKey, name: str, answer: Any) -> _Answers:
     def rank(place: str, value: Any) -> int | None:
         if value is None or 1 <= integer(place, value) <= len(key.methods):
             return None if value is None else int(value)
-        raise ValueError(f"{place} must be in [1, {len(key.methods)}], got {value}; leave answers as they were saved")
+        raise ValueError(
+            f"{place} must be in [1, {len(key.methods)}], got {show(value)}; leave answers as they were saved"
+        )
 
     values["ranks"] = tuple_of(tuple_of(rank))(f"{name}['ranks']", values["ranks"])
     shape, expected = [len(row) for row in values["ranks"]], [len(key.methods)] * len(key.orders)
     if shape != expected:
         raise ValueError(
-            f"{name}['ranks'] must have the lengths {expected}, got {shape}; leave answers as they were saved"
+            f"{name}['ranks'] must have the lengths {show(expected)}, got {show(shape)}; "
+            "leave answers as they were saved"
         )
     return _Answers(**values)
 

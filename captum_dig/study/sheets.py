@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from captum_dig.records import check_keys, integer, of_format, string, to_json, tuple_of
+from captum_dig.records import check_keys, integer, of_format, show, string, to_json, tuple_of
 from captum_dig.study.page import LETTERS, article, draw
 from captum_dig.visualization import Picture, Segment
 
@@ -83,13 +83,15 @@ class StudyKey:
         object.__setattr__(self, "seed", integer("seed", self.seed))
         if len(set(self.methods)) != len(self.methods) or len(self.methods) < 2:
             raise ValueError(
-                f"methods must be at least 2 different names, got {self.methods}; pass what make_study gave"
+                f"methods must be at least 2 different names, got {show(self.methods)}; pass what make_study gave"
             )
         if not self.orders:
             raise ValueError("orders must hold at least one sentence, got none; pass what make_study gave")
         for i, order in enumerate(self.orders):
             if sorted(order) != sorted(self.methods):
-                raise ValueError(f"orders[{i}] must hold each method once, got {order}; pass what make_study gave")
+                raise ValueError(
+                    f"orders[{i}] must hold each method once, got {show(order)}; pass what make_study gave"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as strict JSON can hold them; `from_dict` gives back an equal key."""

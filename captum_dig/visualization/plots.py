@@ -34,6 +34,8 @@ _COLORS = (
 )
 _MARKERS = "osD^vPX*<>"
 _LINES = ("-", "--", "-.", ":")
+# Axes around such numbers overflow.
+_TOO_LARGE = 1e100
 # What stands for the colour of the page's text until the picture is written.
 _INK = "#010203"
 
@@ -65,7 +67,7 @@ def bar_plot(
         for g, group in enumerate(groups):
             for n, name in enumerate(names):
                 value, low, high = bars[name].get(group, (math.nan,) * 3)
-                if not math.isfinite(value):
+                if not _drawable(value):
                     continue
                 place = n + (g - (len(groups) - 1) / 2) * thick
                 axes.barh(
@@ -75,7 +77,7 @@ def bar_plot(
                     color=_COLORS[g % len(_COLORS)],
                     label=_label(group) if n == first[group] else None,
                 )
-                if math.isfinite(low) and math.isfinite(high):
+                if _drawable(low) and _drawable(high):
                     axes.errorbar(value, place, xerr=[[max(0, value - low)], [max(0, high - value)]], color=_INK, lw=1)
         axes.set_yticks(range(len(names)), list(map(_label, names)), parse_math=False)
         axes.invert_yaxis()
@@ -122,9 +124,9 @@ def line_plot(
                 "marker": _MARKERS[i % len(_MARKERS)],
                 "linestyle": _LINES[i % len(_LINES)],
             }
-            shown = [value if math.isfinite(value) and (value > 0 or not logarithmic) else math.nan for value in y]
+            shown = [value if _drawable(value) and (value > 0 or not logarithmic) else math.nan for value in y]
             axes.plot(x, shown, label=_label(name), markersize=4, **look)
-        if logarithmic and any(0 < value < math.inf for _, y in lines.values() for value in y):
+        if logarithmic and any(value > 0 and _drawable(value) for _, y in lines.values() for value in y):
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
             places = sorted({place for x, _ in lines.values() for place in x})
@@ -135,6 +137,10 @@ def line_plot(
         _legend(axes, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
 
     return _svg(draw, title, (width, 3.8))
+
+
+def _drawable(value: float) -> bool:
+    return abs(value) < _TOO_LARGE
 
 
 def _label(name: str) -> str:
