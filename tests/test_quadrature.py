@@ -1,10 +1,12 @@
+import time
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captum_dig.quadrature import RULES, Cells, QuadratureRule, Schedule
+from captum_dig.quadrature import RULES, Cells, QuadratureRule, Schedule, rules
 
 METHODS = list(RULES)
 
@@ -174,3 +176,25 @@ def test_unknown_names():
         Schedule.on((knots,), "greedy", "arc", 3)
     with pytest.raises(ValueError, match="spacing must be one of 'arc', 'knots', got 'even'"):
         Schedule.on((knots,), "riemann_left", "even", 3)
+
+
+@pytest.mark.parametrize("n", [257, 300, 701])
+def test_many_gauss_nodes_are_those_of_numpy(n):
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    places, cuts = rules._gauss(n)
+    np.testing.assert_allclose(places, (nodes + 1) / 2, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(cuts, np.cumsum(weights / 2), rtol=0, atol=2e-14)
+
+
+def test_few_gauss_nodes_are_those_of_numpy_to_the_last_bit():
+    for n in (1, 2, 50, 199, 200, 256):
+        assert np.array_equal(rules._gauss(n)[0], (np.polynomial.legendre.leggauss(n)[0] + 1) / 2)
+
+
+def test_thousands_of_gauss_nodes_are_soon_there_and_exact():
+    started = time.perf_counter()
+    cells = RULES["gausslegendre"](np.ones((1, 1)), 8000)
+    assert time.perf_counter() - started < 20  # NumPy's own take more than 40 s
+    weights = np.diff(cells.edges[:, 0])
+    assert weights @ cells.nodes[:, 0] ** 9 == pytest.approx(1 / 10, abs=1e-14)
+    assert weights @ np.cos(20 * cells.nodes[:, 0]) == pytest.approx(np.sin(20) / 20, abs=1e-14)

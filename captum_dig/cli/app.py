@@ -10,15 +10,18 @@ from typer import Context, Exit, Option, Typer, echo
 from typer.core import TyperGroup
 
 from captum_dig import __version__
-from captum_dig.cli.console import one_line, say
+from captum_dig.cli.console import check_columns, one_line, say, signals_as_interrupts
 
 
 class _Commands(TyperGroup):
     """Commands whose every failure is one line on standard error and exit status 2, whoever calls them."""
 
     def main(self, *args: Any, **options: Any) -> Any:
+        check_columns()
         try:
-            status = super().main(*args, **options | {"standalone_mode": False})
+            with signals_as_interrupts() as came:
+                status = super().main(*args, **options | {"standalone_mode": False})
+            status = 128 + came[0] if came else status
         except Exception as error:
             message = one_line(error)
             if message is None:

@@ -18,7 +18,17 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, say, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import DASH, check_outputs, write_all
-from captum_dig.cli.options import CANDIDATES, COMPARED, PROTOCOLS, TRUST, checked, file_option, method_names
+from captum_dig.cli.options import (
+    CANDIDATES,
+    COMPARED,
+    MOST_ANCHORS,
+    MOST_STEPS,
+    PROTOCOLS,
+    TRUST,
+    checked,
+    file_option,
+    method_names,
+)
 
 if TYPE_CHECKING:
     from captum_dig.comparison import Comparison, ComparisonSettings
@@ -56,10 +66,10 @@ def compare(
         Option(help="Starting point; may be given several times.", metavar="TOKEN", show_default="pad"),
     ] = None,
     n: Annotated[int, checked("How many texts, the first ones")] = 100,
-    n_steps: Annotated[int, checked("Gradients that a method may take for a text")] = 50,
+    n_steps: Annotated[int, checked("Gradients that a method may take for a text", most=MOST_STEPS)] = 50,
     protocol: Annotated[str, checked("How words are taken away", PROTOCOLS)] = "default",
     candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
-    n_anchors: Annotated[int, checked("How many words lie on the way")] = 30,
+    n_anchors: Annotated[int, checked("How many words lie on the way", most=MOST_ANCHORS)] = 30,
     n_neighbors: Annotated[int, checked("Among how many neighbours each is chosen")] = 500,
     seed: Annotated[int, Option(help="For all that draws at random.", metavar="N")] = 0,
     split: Annotated[str, Option(help="The split of a data set on the hub.", metavar="NAME")] = "test",

@@ -1,7 +1,9 @@
 """What commands say, and how: colours, one-line errors and warnings, a bar of progress."""
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,13 +17,55 @@ from rich.text import Text
 from captum_dig.errors import CaptumDigError
 from captum_dig.visualization import visible
 
+# Rich fills lines of any width, and shows nothing where there is no room.
+_NARROWEST, _WIDEST = 10, 10_000
+
 
 def make_console(*, stderr: bool = False) -> Console:
     """Make the console of a standard stream."""
     # The stream is named because Rich takes one that is not for UTF-8. With NO_COLOR alone, Rich drops the colours;
     # without a colour system it sends no escape at all.
     color_system: Any = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(file=sys.stderr if stderr else sys.stdout, color_system=color_system)
+    stream = sys.stderr if stderr else sys.stdout
+    # A stream that was closed is None, and Rich would write to the other one.
+    return Console(file=stream, color_system=color_system, quiet=stream is None)
+
+
+def check_columns() -> None:
+    """Let a size that no terminal has count as none: at 0 columns nothing is shown, at a million memory ends."""
+    for name, least in (("COLUMNS", _NARROWEST), ("LINES", 1)):
+        value = os.environ.get(name)
+        if value is not None and not (value.isascii() and value.isdecimal() and least <= int(value[:6]) <= _WIDEST):
+            del os.environ[name]
+
+
+@contextmanager
+def signals_as_interrupts() -> Iterator[list[int]]:
+    """Let what asks the process to end do as Ctrl-C does, so that what was found is written first.
+
+    Yields:
+        The signals that came.
+    """
+    came: list[int] = []
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # Who ignores one, as `nohup` does, or runs in a thread, keeps that.
+    ours = threading.current_thread() is threading.main_thread()
+    numbers = [n for n in (getattr(signal, name) for name in names) if ours and signal.getsignal(n) == signal.SIG_DFL]
+
+    def interrupt(number: int, _frame: object) -> None:
+        came.append(number)
+        # A second one ends the process at once.
+        for n in numbers:
+            signal.signal(n, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    for number in numbers:
+        signal.signal(number, interrupt)
+    try:
+        yield came
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def is_watched() -> bool:
@@ -34,7 +78,9 @@ def say(kind: str, message: str, console: Console | None = None) -> None:
     """Say one line on standard error, an error or a warning."""
     style = "bold red" if kind == "error" else "bold yellow"
     line = Text.assemble((f"{kind}: ", style), " ".join(visible(message).split()))
-    (console or make_console(stderr=True)).print(line, soft_wrap=True)
+    # Where nobody can be told, the work goes on.
+    with suppress(OSError):
+        (console or make_console(stderr=True)).print(line, soft_wrap=True)
 
 
 def one_line(error: Exception) -> str | None:

@@ -13,7 +13,7 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_texts
 from captum_dig.cli.files import DASH, check_outputs, write_all
-from captum_dig.cli.options import CANDIDATES, METHODS, STRATEGIES, TRUST, checked, file_option, steps
+from captum_dig.cli.options import CANDIDATES, METHODS, MOST_ANCHORS, STRATEGIES, TRUST, checked, file_option, steps
 from captum_dig.models.encoding import OVERFLOWS
 from captum_dig.text.results import TextAttribution
 from captum_dig.visualization import html_page, terminal_text
@@ -56,7 +56,7 @@ def explain(
     ] = None,
     strategy: Annotated[str, checked("The way from the baseline to the text", STRATEGIES)] = "staggered",
     candidates: Annotated[str, checked("From word to word: readable words, or all tokens", CANDIDATES)] = "words",
-    n_anchors: Annotated[int, checked("From word to word: how many lie on the way")] = 30,
+    n_anchors: Annotated[int, checked("From word to word: how many lie on the way", most=MOST_ANCHORS)] = 30,
     n_neighbors: Annotated[int, checked("From word to word: among how many neighbours each is chosen")] = 500,
     n_steps: Annotated[str, steps("Gradients for each text; auto: until the delta is small")] = "auto",
     tolerance: Annotated[float, Option(help="With auto, a small delta, in percent.", metavar="PERCENT")] = 5.0,

@@ -10,7 +10,7 @@ from typer import Argument, Exit, Option, echo
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
-from captum_dig.cli.options import CANDIDATES, RANKED, TRUST, checked
+from captum_dig.cli.options import CANDIDATES, MOST_ANCHORS, RANKED, TRUST, checked
 
 _NEIGHBORS_HELP = (
     "Rank the whole vocabulary of a model ahead of time.\n\n"
@@ -26,7 +26,7 @@ def neighbors(
     baseline: Annotated[str, Option(help="Starting point: pad, mask, unk, a token or id:N.", metavar="TOKEN")] = "pad",
     strategy: Annotated[str, checked("How words on the way are chosen", RANKED)] = "greedy",
     candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
-    n_anchors: Annotated[int, checked("How many words lie on the way")] = 30,
+    n_anchors: Annotated[int, checked("How many words lie on the way", most=MOST_ANCHORS)] = 30,
     n_neighbors: Annotated[int, checked("Among how many neighbours each is chosen")] = 500,
     cache: Annotated[
         Path | None,

@@ -14,7 +14,7 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import check_outputs, write_all
-from captum_dig.cli.options import COMPARED, TRUST, checked, file_option, method_names
+from captum_dig.cli.options import COMPARED, MOST_STEPS, TRUST, checked, file_option, method_names
 from captum_dig.records import to_json
 
 _STUDY_HELP = (
@@ -45,7 +45,7 @@ def make(
     ] = "integrated_gradients,dig_greedy,dig_maxcount",
     baseline: Annotated[str, Option(help="Starting point: pad, mask, unk, a token or id:N.", metavar="TOKEN")] = "pad",
     n: Annotated[int, checked("How many texts, the first ones")] = 20,
-    n_steps: Annotated[int, checked("Gradients that a method may take for a text")] = 50,
+    n_steps: Annotated[int, checked("Gradients that a method may take for a text", most=MOST_STEPS)] = 50,
     seed: Annotated[int, Option(help="For the order of the explanations.", metavar="N")] = 0,
     split: Annotated[str, Option(help="The split of a data set on the hub.", metavar="NAME")] = "test",
     column: Annotated[str | None, Option(help="The column of the texts.", metavar="NAME")] = None,

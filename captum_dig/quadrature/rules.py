@@ -17,6 +17,11 @@ from captum_dig.errors import at_least_one
 
 Array = npt.NDArray[np.float64]
 
+# Up to here NumPy's own nodes, to the last bit; 0.1 s.
+_FEW_NODES = 256
+# The third is small already.
+_NEWTON_STEPS = 5
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -206,8 +211,28 @@ def _middles(n: int) -> tuple[Array, Array]:
 @functools.lru_cache(maxsize=1024)
 def _gauss(n: int) -> tuple[Array, Array]:
     """Nodes and right edges of the n Gauss-Legendre cells of [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(n)
+    nodes, weights = np.polynomial.legendre.leggauss(n) if n <= _FEW_NODES else _many_nodes(n)
     return (nodes + 1) / 2, np.cumsum(weights / 2)
+
+
+def _many_nodes(n: int) -> tuple[Array, Array]:
+    """Nodes and weights on [-1, 1] as `leggauss` gives them, in O(n^2): that takes eigenvalues of a matrix, O(n^3)."""
+    # The positive half, from 1 down: Tricomi's estimate, then Newton's iteration.
+    x = (1 - 1 / (8 * n**2) + 1 / (8 * n**3)) * np.cos(np.pi * (4 * np.arange(1, n // 2 + 1) - 1) / (4 * n + 2))
+    x = np.append(x, np.zeros(n % 2))
+    for _ in range(_NEWTON_STEPS):
+        before, now = np.ones_like(x), x
+        for degree in range(2, n + 1):
+            before, now = now, ((2 * degree - 1) * x * now - (degree - 1) * before) / degree
+        slope = n * (before - x * now) / (1 - x * x)
+        step = now / slope
+        x = x - step
+        if (np.abs(step) < 1e-12 * (1 - x * x)).all():
+            break
+    weights = 2 / ((1 - x * x) * slope * slope)
+    half = slice(n % 2, None)
+    nodes, weights = np.concatenate([-x, x[::-1][half]]), np.concatenate([weights, weights[::-1][half]])
+    return nodes, weights * (2 / weights.sum())
 
 
 def _apportion(shares: Array, n: int) -> list[int]:
