@@ -117,3 +117,62 @@ def test_parameters_follow_the_factory_string():
 def test_parameters_that_faiss_does_not_know():
     with pytest.raises(ValueError, match=r"index must be a FAISS factory string .* got 'Flat;speed=9' \(.*speed"):
         Vocabulary(torch.randn(9, 3), index="Flat;speed=9")
+
+
+FAR = {
+    "offset 0": lambda draw: torch.randn(2000, 384, generator=draw),
+    "offset 100": lambda draw: 100 + torch.randn(2000, 384, generator=draw),
+    "offset 1000": lambda draw: 1000 + torch.randn(2000, 384, generator=draw),
+    "two clusters": lambda draw: (
+        torch.randn(2000, 384, generator=draw) + 300 * (torch.arange(2000) % 2 * 2 - 1)[:, None]
+    ),
+    "one long row": lambda draw: torch.cat([1000 * torch.ones(1, 384), torch.randn(1999, 384, generator=draw)]),
+    "near the threshold": lambda draw: 2.7 + torch.randn(2000, 384, generator=draw),
+    "equal rows": lambda draw: torch.randn(2000, 384, generator=draw)[torch.arange(2000) // 40],
+    "nearly equal rows": lambda draw: 1 + 1e-3 * torch.randn(2000, 384, generator=draw),
+}
+
+
+@pytest.mark.parametrize("table", FAR)
+@pytest.mark.parametrize("masked", [False, True])
+def test_flat_is_exact_in_blocks_and_alone(table, masked):
+    draw = torch.Generator().manual_seed(5)
+    rows = FAR[table](draw)
+    candidates = torch.rand(2000, generator=draw) < 0.4 if masked else None
+    vocabulary = Vocabulary(rows)
+    ids = torch.arange(1024)
+    together = vocabulary.neighbors(ids, 50, candidates)
+    for some in (1, 25):
+        parts = [vocabulary.neighbors(part, 50, candidates) for part in ids[:30].split(some)]
+        assert torch.equal(torch.cat(parts), together[:30])
+    # In double precision; of rows as far as single precision can tell apart, the first ones.
+    some = ids[::10]
+    distances = torch.cdist(rows[some].double(), rows.double(), compute_mode="donot_use_mm_for_euclid_dist")
+    distances[torch.arange(len(some)), some] = torch.inf
+    if candidates is not None:
+        distances[:, ~candidates] = torch.inf
+    nearest = distances.sort(dim=1).values[:, :50]
+    assert torch.allclose(distances.gather(1, together[some]), nearest, rtol=1e-6, atol=0)
+    share = (together[some] == distances.float().sort(dim=1, stable=True).indices[:, :50]).float().mean()
+    assert share > 0.999
+    # Around points that are no rows, too.
+    points = rows[:200] + 0.1 * torch.randn(200, 384, generator=draw)
+    around = vocabulary.around(points, 50, candidates)
+    assert torch.equal(
+        around[:20], torch.cat([vocabulary.around(point[None], 50, candidates) for point in points[:20]])
+    )
+
+
+def test_most_answers_are_settled_at_once(monkeypatch):
+    rows = torch.randn(6000, 256)
+    index = FaissIndex(rows, "Flat")
+    settled = index._search(rows[:512], 100, 8, None)[1]
+    assert settled.float().mean() > 0.9
+    monkeypatch.setattr(FaissIndex, "_search_exactly", None)
+    assert index.search(rows[:512], 100).shape[1] < 200
+
+
+def test_rows_far_from_the_origin_are_kept_as_they_are():
+    rows = 1000 + torch.randn(50, 3)
+    assert torch.equal(Vocabulary(rows).rows, rows)
+    assert torch.equal(Vocabulary(rows).find(rows), torch.arange(50))

@@ -14,8 +14,10 @@ from torch import Tensor
 
 # Rows handled at once where a temporary of (rows, D) is needed.
 CHUNK = 512
-# Extra rows fetched from FAISS: it rounds distances, which can swap the last few.
-_SLACK = 8
+# Extra rows fetched from FAISS, which rounds distances: few at first, more where these do not settle the answer.
+_SLACK = (8, 64)
+# How far from the origin a table's centre may lie, in squared distances of its rows from the centre.
+_FAR = 8
 # From this many elements on, reading a table at half precision saves more than measuring a few more rows costs.
 _LARGE = 2**26
 # Elements of a (queries, V) temporary of HalfPrecisionIndex.
@@ -62,6 +64,10 @@ class RowIndex(ABC):
 class FaissIndex(RowIndex):
     """The index that a FAISS factory string describes.
 
+    ``"Flat"`` is exact. FAISS takes a squared distance as |q|² + |r|² - 2 q·r, which loses what the difference of two
+    long vectors has left. Tables far from the origin are therefore shifted to it, and answers that rounding could have
+    changed are searched for again, in double precision at last.
+
     Args:
         rows: The rows, shape (V, D), float32 on the CPU, contiguous.
         factory: The factory string, with parameters of the search behind a semicolon if need be.
@@ -89,15 +95,18 @@ class FaissIndex(RowIndex):
         structure, _, rest = factory.partition(";")
         # FAISS describes its overload of one string wrongly.
         parameters: Any = rest.strip()
+        self._exact = structure.strip() == "Flat"
+        self._center = _far_center(rows) if self._exact else None
+        stored = rows if self._center is None else rows - self._center
         try:
             index = faiss.index_factory(rows.shape[1], structure.strip())
             if not index.is_trained:
-                index.train(rows.numpy())
-            index.add(rows.numpy())
+                index.train(stored.numpy())
+            index.add(stored.numpy())
             if parameters:
                 faiss.ParameterSpace().set_index_parameters(index, parameters)
             # Some parameters do not show before the first search that they cannot serve.
-            nearest = index.search(rows[:1].numpy(), 1)[1]
+            nearest = index.search(stored[:1].numpy(), 1)[1]
             if nearest[0, 0] < 0:
                 raise RuntimeError("it finds nothing")
         except RuntimeError as error:
@@ -115,13 +124,14 @@ class FaissIndex(RowIndex):
         # FAISS writes an approximate index as it is; built anew, it could find other rows.
         import faiss
 
-        shared = self._shared_rows() is not None
-        return {"index": faiss.serialize_index(self._index), "rows": None if shared else self.rows}
+        state = vars(self) | {"_index": faiss.serialize_index(self._index)}
+        return state | {"rows": None} if self._shared_rows() is not None else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         import faiss
 
-        self._index = faiss.deserialize_index(state["index"])
+        vars(self).update(state)
+        self._index = faiss.deserialize_index(state["_index"])
         shared = self._shared_rows()
         self.rows = state["rows"] if shared is None else shared
 
@@ -131,21 +141,39 @@ class FaissIndex(RowIndex):
 
         index = self._index
         storage = faiss.downcast_index(index.storage) if isinstance(index, faiss.IndexHNSW) else index
-        if not isinstance(storage, faiss.IndexFlat):
+        if self._center is not None or not isinstance(storage, faiss.IndexFlat):
             return None
         return torch.from_numpy(np.asarray(_Storage(index, storage)))
 
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
-        """Search with FAISS, and again for more while too few of what is found may be candidates."""
+        """Search with FAISS, and again with more slack, then exactly, where rounding may have changed the answer."""
+        shifted = queries if self._center is None else queries - self._center
+        found, settled = self._search(shifted, count, _SLACK[0], candidates)
+        for slack in (*_SLACK[1:], None):
+            left = settled.logical_not().nonzero()[:, 0]
+            if not self._exact or not len(left):
+                break
+            if slack is None:
+                more = self._search_exactly(shifted[left], count, candidates)
+            else:
+                more, settled[left] = self._search(shifted[left], count, slack, candidates)
+            width = max(found.shape[1], more.shape[1])
+            found, more = (torch.nn.functional.pad(f, (0, width - f.shape[1]), value=-1) for f in (found, more))
+            found[left] = more
+        return found
+
+    def _search(self, queries: Tensor, count: int, slack: int, candidates: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Ids that FAISS finds, shape (N, M), and whether the nearest are surely among them, shape (N,)."""
         n_rows = len(self.rows)
         if candidates is None:
-            return self._search(queries, min(count + _SLACK, n_rows))
+            candidates = torch.ones(n_rows, dtype=torch.bool, device="cpu")
         available = int(candidates.sum())
-        wanted = min(count + _SLACK, available)
+        wanted = min(count + slack, available)
         # More are fetched than the mask is likely to drop, because a second search costs more than a longer one.
-        fetched = min(n_rows, 2 * wanted * n_rows // available)
+        fetched = wanted if available == n_rows else min(n_rows, 2 * wanted * n_rows // available)
         while True:
-            found = self._search(queries, fetched)
+            distances, found = map(torch.from_numpy, self._index.search(queries.numpy(), fetched))
+            found = found.to(torch.int64)
             allowed = (found >= 0) & candidates[found.clamp(min=0)]
             short = allowed.sum(dim=1) < count
             # An approximate index that answers -1 has nothing more to give.
@@ -154,11 +182,31 @@ class FaissIndex(RowIndex):
             fetched = min(n_rows, 2 * fetched)
         # Allowed ones first, in the index's order.
         order = torch.sort(allowed.logical_not(), dim=1, stable=True).indices[:, :wanted]
-        return torch.where(allowed.gather(1, order), found.gather(1, order), -1)
+        kept, kept_distances = allowed.gather(1, order), distances.gather(1, order)
+        # All rows that are left out are at least so far away, as FAISS sees it.
+        edge = torch.where(kept[:, -1], kept_distances[:, -1], distances[:, -1])
+        # A row no farther than that is at most so long, and each length and product a sum of D rounded numbers.
+        reach = 2 * queries.norm(dim=1) + edge.clamp(min=0).sqrt()
+        error = _SINGLE * (8 + queries.shape[1] ** 0.5) * reach.square()
+        settled = (edge - kept_distances[:, count - 1] > 2 * error) | (kept.sum(dim=1) == available)
+        return torch.where(kept, found.gather(1, order), -1), settled
 
-    def _search(self, queries: Tensor, count: int) -> Tensor:
-        found = self._index.search(queries.numpy(), count)[1]
-        return torch.from_numpy(found).to(torch.int64)
+    def _search_exactly(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
+        """Ids of the nearest rows, and a few more, by distances in double precision."""
+        found = []
+        for block in queries.double().split(max(1, _BLOCK // len(self.rows))):
+            columns = []
+            for chunk in self.rows.split(CHUNK):
+                rows = (chunk if self._center is None else chunk - self._center).double()
+                columns.append(rows.square().sum(dim=1) - 2 * block @ rows.T + block.square().sum(dim=1)[:, None])
+            # In single precision equal rows are equally far, and the first ones are taken.
+            distances = torch.cat(columns, dim=1).float()
+            if candidates is not None:
+                distances[:, candidates.logical_not()] = torch.inf
+            nearest = distances.sort(dim=1, stable=True)
+            some = slice(count + _SLACK[0])
+            found.append(torch.where(nearest.values[:, some].isfinite(), nearest.indices[:, some], -1))
+        return torch.cat(found)
 
 
 class HalfPrecisionIndex(RowIndex):
@@ -180,7 +228,7 @@ class HalfPrecisionIndex(RowIndex):
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows.clone(memory_format=torch.contiguous_format)
         # Distances stay as they are when everything is shifted, and short vectors round less.
-        self._center = torch.stack([chunk.sum(dim=0) for chunk in rows.split(CHUNK)]).sum(dim=0) / len(rows)
+        self._center = _center(rows)
         self._coarse = torch.empty(rows.shape, dtype=torch.bfloat16, device="cpu")
         # For each row its squared length, its length after rounding, and how far rounding moved it.
         self._measures = torch.empty(3, len(rows), dtype=torch.float32, device="cpu")
@@ -250,6 +298,18 @@ def build_index(rows: Tensor, factory: str) -> RowIndex:
     if factory == "Flat" and HalfPrecisionIndex.suits(rows):
         return HalfPrecisionIndex(rows)
     return FaissIndex(rows, factory)
+
+
+def _center(rows: Tensor) -> Tensor:
+    """The mean row."""
+    return torch.stack([chunk.sum(dim=0) for chunk in rows.split(CHUNK)]).sum(dim=0) / len(rows)
+
+
+def _far_center(rows: Tensor) -> Tensor | None:
+    """The mean row, if it is far longer than the distances of the rows from it."""
+    center = _center(rows)
+    spread = sum(float((chunk - center).square().sum()) for chunk in rows.split(CHUNK)) / len(rows)
+    return center if float(center.square().sum()) > _FAR * spread else None
 
 
 def _round(vectors: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
