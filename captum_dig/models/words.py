@@ -18,6 +18,7 @@ Span = tuple[int, int]
 # signs (Burmese) and every direction mark from the letter before.
 _CLUSTER: Any = regex.compile(r"\X(?:(?=[\p{M}\p{Word_Break=Format}])\X)*")
 _SOLID = re.compile(r"\S+")
+_SOLID_TEXT = re.compile(r"\S(?:.*\S)?", flags=re.DOTALL)
 # Han, kana, and the scripts whose lines break between words that no space parts: Thai, Lao, Khmer, Burmese and others.
 _UNSPACED: Any = regex.compile(r"[\p{Han}\p{scx=Hiragana}\p{scx=Katakana}\p{Line_Break=Complex_Context}]")
 # A letter whose cluster ends in a mark or a joiner.
@@ -79,7 +80,8 @@ def group_words(
         words[-1] = (*words[-1], *blank)
     elif blank and begin < stop:
         # With no word before it either, the text is the word.
-        words, spans = [tuple(blank)], [(begin, stop)]
+        solid = _SOLID_TEXT.search(text, begin, stop)
+        words, spans = [tuple(blank)], [solid.span() if solid else (begin, stop)]
     return tuple(words), tuple(spans)
 
 
