@@ -123,7 +123,8 @@ def _words(
         # Characters without a token, up to the next word, belong to this one; those before the first word, to it.
         limit = segment.end if final else clusters[first[k + 1]][0]
         start = clusters[first[opening] if opening else 0][0]
-        end = max(clusters[last[k]][1], segment.start + len(text[segment.start : limit].rstrip()))
+        end = clusters[last[k]][1]
+        end += len(text[end:limit].rstrip())
         yield segment.members[tokens : number + 1], (start, end)
         opening, tokens = k + 1, number + 1
     if segment.members[tokens:]:
