@@ -331,20 +331,21 @@ class TextEncoder:
         _, spans = group_words(text, whole.places, whole.special, whole.word_ids)
         # The white space before a word is a part of it to some tokenizers, so a window begins with that.
         marks = {end for (start, end), mark in zip(whole.places, whole.special, strict=True) if mark and start < end}
-        ends = sorted(end for end in marks | {end for _, end in spans} if not text[end:].isspace() and end < len(text))
+        solid = len(text.rstrip())
+        ends = sorted(end for end in marks | {end for _, end in spans} if end < solid)
         ends.append(len(text))
         last_of_token = sorted(end for _, end in whole.places)
         room = (self.max_tokens or 0) - self.tokenizer.num_special_tokens_to_add()
         windows: list[Encoding] = []
         begin = 0
         while begin < len(text):
-            ahead = ends[bisect_right(ends, begin) :]
             # Where the tokens of the whole text say that the window is full; alone it may have more.
             full = bisect_right(last_of_token, begin) + room - 1
             reach = last_of_token[full] if full < len(last_of_token) else len(text)
-            end = self._longest(text, begin, ahead[: max(1, bisect_right(ahead, reach))])
+            following = bisect_right(ends, begin)
+            end = self._longest(text, begin, ends[following : max(following + 1, bisect_right(ends, reach))])
             if end is None:
-                clusters = [begin + at for at in cluster_ends(text[begin : ahead[0]])]
+                clusters = [begin + at for at in cluster_ends(text[begin : ends[following]])]
                 end = self._longest(text, begin, clusters)
                 end = self._longest(text, begin, range(begin + 1, clusters[0])) if end is None else end
             if end is None:

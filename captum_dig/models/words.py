@@ -18,6 +18,7 @@ Span = tuple[int, int]
 # signs (Burmese) and every direction mark from the letter before.
 _CLUSTER: Any = regex.compile(r"\X(?:(?=[\p{M}\p{Word_Break=Format}])\X)*")
 _SOLID = re.compile(r"\S+")
+_SOLID_TEXT = re.compile(r"\S(?:.*\S)?", flags=re.DOTALL)
 # Han, kana, and the scripts whose lines break between words that no space parts: Thai, Lao, Khmer, Burmese and others.
 _UNSPACED: Any = regex.compile(r"[\p{Han}\p{scx=Hiragana}\p{scx=Katakana}\p{Line_Break=Complex_Context}]")
 # A letter whose cluster ends in a mark or a joiner.
@@ -79,7 +80,8 @@ def group_words(
         words[-1] = (*words[-1], *blank)
     elif blank and begin < stop:
         # With no word before it either, the text is the word.
-        words, spans = [tuple(blank)], [(begin, stop)]
+        solid = _SOLID_TEXT.search(text, begin, stop)
+        words, spans = [tuple(blank)], [solid.span() if solid else (begin, stop)]
     return tuple(words), tuple(spans)
 
 
@@ -121,7 +123,8 @@ def _words(
         # Characters without a token, up to the next word, belong to this one; those before the first word, to it.
         limit = segment.end if final else clusters[first[k + 1]][0]
         start = clusters[first[opening] if opening else 0][0]
-        end = max(clusters[last[k]][1], segment.start + len(text[segment.start : limit].rstrip()))
+        end = clusters[last[k]][1]
+        end += len(text[end:limit].rstrip())
         yield segment.members[tokens : number + 1], (start, end)
         opening, tokens = k + 1, number + 1
     if segment.members[tokens:]:

@@ -50,7 +50,7 @@ class TextExplainer:
 
     Args:
         model: A Hugging Face sequence classifier.
-        tokenizer: Its tokenizer, a fast one.
+        tokenizer: Its tokenizer.
         strategy: The path: ``"staggered"`` for a `StaggeredPath` along the straight line, ``"straight_line"`` for
             Integrated Gradients; for Discretized Integrated Gradients the anchor search, ``"greedy"``, ``"maxcount"``,
             ``"random_neighbor"``, ``"random_anchor"``, or an `AnchorSearch`; ``"uniform"`` for a greedy `UniformPath`;
