@@ -302,16 +302,20 @@ class TextEncoder:
                 "in it; these count to the word after them",
                 stacklevel=2,
             )
-        n_added = len(tokenizer.build_inputs_with_special_tokens(ids)) - len(ids)
-        n_kept = max(0, min(len(ids), (self.max_tokens or 0) - n_added)) if cut else len(ids)
+        batch = tokenizer(text, verbose=False)
+        n_kept = len(ids)
+        if cut:
+            n_added = len(batch["input_ids"]) - len(ids)
+            n_kept = max(0, min(n_kept, (self.max_tokens or 0) - n_added))
+            batch = tokenizer(text, truncation=True, max_length=self.max_tokens, verbose=False)
+        row: list[int] = list(batch["input_ids"])
         kept = slice(len(ids) - n_kept, None) if tokenizer.truncation_side == "left" else slice(n_kept)
-        row: list[int] = list(tokenizer.build_inputs_with_special_tokens(ids[kept]))
         # Special tokens stand before the text and behind it.
         n_before = next((k for k in range(len(row) - n_kept + 1) if row[k : k + n_kept] == ids[kept]), 0)
         n_behind = len(row) - n_kept - n_before
         inputs = {"input_ids": row, "attention_mask": [1] * len(row)}
         if "token_type_ids" in tokenizer.model_input_names:
-            inputs["token_type_ids"] = list(tokenizer.create_token_type_ids_from_sequences(ids[kept]))
+            inputs["token_type_ids"] = list(batch["token_type_ids"])
         around: tuple[Span, ...] = ((0, 0),)
         return _Reading(
             inputs=inputs,
