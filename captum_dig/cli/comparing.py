@@ -3,10 +3,8 @@
 import hashlib
 import json
 import secrets
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -96,7 +94,7 @@ def compare(
             kept.extend([opened.path] if opened is not None else [])
             return opened
 
-        with _stops_as_interrupts(), progress_bar(messages, "Comparing", len(texts), shown=is_watched()) as bar:
+        with progress_bar(messages, "Comparing", len(texts), shown=is_watched()) as bar:
 
             def progress(done: int) -> None:
                 bar.update(bar.task_ids[0], completed=done)
@@ -121,31 +119,6 @@ def compare(
         _print(comparison)
     if not write_all(outputs, _contents(comparison)):
         raise Exit(2)
-
-
-@contextmanager
-def _stops_as_interrupts() -> Iterator[None]:
-    """Let a request to stop, and a terminal that closes, end the command as Ctrl-C does."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    # Only the main thread of a program takes signals.
-    here = threading.current_thread() is threading.main_thread()
-    before = {
-        number: signal.getsignal(number)
-        for name in ("SIGTERM", "SIGHUP")
-        if here and (number := getattr(signal, name, None)) is not None
-    }
-    # What is ignored stays so: nohup asks for that.
-    taken = {number: handler for number, handler in before.items() if handler == signal.SIG_DFL}
-    try:
-        for number in taken:
-            signal.signal(number, stop)
-        yield
-    finally:
-        for number, handler in taken.items():
-            signal.signal(number, handler)
 
 
 def _journal(messages: Console, settings: "ComparisonSettings") -> "Journal | None":

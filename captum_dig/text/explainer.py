@@ -363,7 +363,9 @@ class TextExplainer:
             ids = range(n_rows) if stamp != self._stamp else {i for i in looked_up if i < n_rows}
             # Hooks of an explanation that this one is inside of do not answer here.
             with eager():
-                if ids and not self.classifier.emits(self._vocabulary.rows, torch.tensor(sorted(ids))):
+                if ids and not self.classifier.emits(
+                    self._vocabulary.rows, torch.tensor(sorted(ids), dtype=torch.int64, device="cpu")
+                ):
                     self._read_rows()
             self._stamp = stamp
 
