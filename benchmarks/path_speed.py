@@ -24,7 +24,7 @@ from captum.attr import LayerIntegratedGradients
 
 from benchmarks._measuring import alone, clock, environment, peak_gb, write
 from captum_dig import LayerDiscretizedIntegratedGradients, MonotonicPath, Vocabulary
-from captum_dig.paths.tables import TableFolder
+from captum_dig.paths.folders import TableFolder
 
 Array = npt.NDArray[np.float32]
 DEMO = Path(__file__).parents[1] / "captum_dig" / "demo"

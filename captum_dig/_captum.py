@@ -1,7 +1,7 @@
 """The only file that touches Captum's private helpers.
 
-Captum keeps the functions that every attribution class shares under underscored names. They are imported here once, so
-that a change in Captum is met in one place; the rest of the package imports them from this module under plain names.
+Captum keeps the functions that every attribution class shares under underscored names. They are imported here once, and
+the rest of the package imports them from this module under plain names. A change in Captum is met in one place.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Check and convert the fields of a result, and write them as strict JSON.
 
-Takes one value and the name to report it under; gives the plain Python value, or an error that
-names it. `results` uses it for every field.
+Takes one value and its name for messages; gives the plain Python value, or raises an error with the name.
+`captum_dig.text`, `captum_dig.comparison` and `captum_dig.study` use it for every field of their results.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ T = TypeVar("T")
 # Values of files may be long, or nested deeper than Python's own repr goes.
 _SHOWN = reprlib.Repr()
 _SHOWN.maxlevel, _SHOWN.maxstring, _SHOWN.maxother = 3, 100, 100
-# What NumPy and PyTorch can count.
+# The largest integer of NumPy and PyTorch.
 _LARGEST = 2**63 - 1
 
 # Strict JSON has no such numbers. These are the names that JavaScript gives them, and float() reads
 # them too.
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-# What to do about something that `to_dict` did not give, or that of another version did.
+# Remedies for data that `to_dict` did not give, or that another version gave.
 TO_DICT = ("pass what to_dict gave", "write it with this version's to_dict")
 
 
 def show(value: Any) -> str:
-    """Write a value of a file for a message: shortened, and without the depth of what is nested."""
+    """Write a value of a file for a message: shortened, and without its deeper levels."""
     return _SHOWN.repr(value)
 
 
@@ -41,7 +41,7 @@ def string(name: str, value: Any) -> str:
 
 
 def integer(name: str, value: Any) -> int:
-    """Convert what counts as an integer (also NumPy's), but no boolean."""
+    """Convert an integer of Python or NumPy; a boolean is refused."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -68,7 +68,7 @@ def flag(name: str, value: Any) -> bool:
 def real(name: str, value: Any) -> float:
     """Convert a number to float.
 
-    Every NaN becomes the one object `math.nan`, so that tuples holding it compare equal.
+    Every NaN becomes the one object `math.nan`: tuples with it then compare equal.
     """
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         raise TypeError(f"{name} must be a number, got {show(value)}; convert it with float()")
@@ -88,7 +88,7 @@ def span(name: str, value: Any) -> tuple[int, int]:
 
 
 def tuple_of(convert: Callable[[str, Any], T]) -> Callable[[str, Any], tuple[T, ...]]:
-    """Make a converter of whole sequences out of one for their items."""
+    """Make a converter of sequences from a converter of their items."""
 
     def convert_all(name: str, value: Any) -> tuple[T, ...]:
         if isinstance(value, str | bytes | Mapping | Set) or not isinstance(value, Iterable):
@@ -124,7 +124,7 @@ def mapping(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def check_keys(name: str, data: Any, kind: type, optional: tuple[str, ...] = ()) -> None:
-    """Require a mapping with exactly the keys that a dataclass has fields; some may be left out."""
+    """Require a mapping with exactly the fields of a dataclass as keys; optional ones may be missing."""
     mapping(name, data)
     expected = [field.name for field in fields(kind)]
     if missing := [key for key in expected if key not in data and key not in optional]:
@@ -134,9 +134,9 @@ def check_keys(name: str, data: Any, kind: type, optional: tuple[str, ...] = ())
 
 
 def of_format(name: str, data: Any, kind: str, version: int, remedies: tuple[str, str]) -> dict[str, Any]:
-    """Require a mapping of one format and version, and give what is in it without these two.
+    """Require a mapping of one format and version, and return its other entries.
 
-    The remedies are what to do about something that is no mapping, and about another format.
+    The first remedy is for data that is no mapping, the second for another format.
     """
     if not isinstance(data, Mapping):
         raise TypeError(f"{name} must be a mapping, got {type(data).__name__}; {remedies[0]}")

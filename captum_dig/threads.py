@@ -1,18 +1,17 @@
-"""Threads: what an explanation changes in a model, and who sees it.
+"""Threads: which changes of a model an explanation makes, and which threads see them.
 
-Every stage that touches a model or keeps what it learns goes by one rule, which `docs/reference/threads.md` states for
+Every stage that touches a model or caches results follows these rules, which `docs/reference/threads.md` states for
 users:
 
-1. A hook answers only the thread that registered it (`own`, `ThreadLayer`). Other threads that call the model pass it
-   by, so their predictions do not change. So does an explanation inside the call that the hook is for.
-2. Explanations by `TextExplainer`, and comparisons, of models that share a module run one at a time (`evaluating`). One
-   that starts inside another in the same thread goes ahead. Captum's classes change no module, and wait for nobody.
+1. A hook acts only in the thread that registered it (`own`, `ThreadLayer`). It ignores other threads, so their
+   predictions do not change. It also ignores an explanation inside the hooked call.
+2. Explanations by `TextExplainer`, and comparisons, of models that share a module run one at a time (`evaluating`). A
+   nested one in the same thread does not wait. Captum's classes change no module, and take no lock.
 3. While any of them runs, the modules under a `TextExplainer` are in eval mode and `torch.compile` is off, for every
    thread. Both are restored at the end.
-4. What is learnt about a vocabulary is guarded by a `Lock`. Copies, unpickled objects and forked children get free
-   ones.
+4. A `Lock` guards each cache over a vocabulary. Copies, unpickled objects and forked children get unlocked ones.
 
-A child that is forked while another thread explains forgets that explanation, as the thread does not exist there.
+A child that is forked while another thread explains drops that explanation, because the thread does not exist there.
 """
 
 import os
@@ -37,7 +36,7 @@ class _Run:
 
     Attributes:
         thread: The thread that it runs in.
-        modes: The modules that no other thread may explain meanwhile, with the mode that each has outside of it.
+        modes: The modules that are locked for other threads, each with its mode outside of the explanation.
     """
 
     thread: int = field(default_factory=threading.get_ident)
@@ -49,7 +48,7 @@ class _Run:
 
 
 class _Turns:
-    """The explanations under way in this process: modules and the compiler's stance belong to all of its threads."""
+    """The explanations under way in this process; its threads share the modules and the compiler's stance."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -60,16 +59,16 @@ class _Turns:
 
     @property
     def depth(self) -> int:
-        """How many explanations of this thread are under way, one inside the other."""
+        """The number of nested explanations of this thread."""
         depth: int = getattr(self._depths, "value", 0)
         return depth
 
     @contextmanager
     def take(self, model: nn.Module | None) -> Iterator[_Run]:
-        """Wait until no other thread explains a module of the model, then keep others waiting."""
+        """Lock the modules of a model for this thread, once no other thread explains one of them."""
         modules = set() if model is None else set(model.modules())
         run, depth = _Run(), self.depth
-        # All that can be interrupted stands inside the `try`, and what undoes it may be done twice.
+        # An interrupt may come anywhere: the `try` covers every change, and undoing one twice is harmless.
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._free(run, modules))
@@ -87,7 +86,7 @@ class _Turns:
                 self._changed.notify_all()
 
     def forget_other_threads(self) -> None:
-        """Drop the explanations of threads that a fork has left behind."""
+        """Drop the explanations of threads that do not exist after a fork."""
         self._changed = threading.Condition()
         for run in [run for run in self._runs if run.thread != threading.get_ident()]:
             run.restore()
@@ -98,7 +97,7 @@ class _Turns:
         return all(other.thread == run.thread or modules.isdisjoint(other.modes) for other in self._runs)
 
     def _set_stance(self) -> None:
-        # Compiled code does not look for new hooks. What has not been imported has compiled nothing.
+        # Compiled code does not look for new hooks. A compiler that is not imported has compiled nothing.
         if self._runs and self._stance is None and "torch._dynamo" in sys.modules:
             self._stance = torch.compiler.set_stance("force_eager")
         elif not self._runs and self._stance is not None:
@@ -111,10 +110,10 @@ _TURNS: Final = _Turns()
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch a model to eval mode, and keep other explanations of its modules waiting.
+    """Switch a model to eval mode, and lock its modules for other explanations.
 
     Args:
-        model: The model. Every module gets the mode back that it had.
+        model: The model. Every module gets its mode back at the end.
 
     Example:
         >>> model = nn.Sequential(nn.Dropout())
@@ -131,7 +130,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Turn `torch.compile` off, as compiled code does not see new hooks."""
+    """Turn `torch.compile` off, because compiled code does not see new hooks."""
     with _TURNS.take(None):
         yield
 
@@ -139,7 +138,7 @@ def eager() -> Iterator[None]:
 class Lock:
     """A re-entrant lock for a ``with`` statement.
 
-    A copy, an unpickled one, and the one in a forked child are free, whoever holds the original.
+    A copy, an unpickled one and the one in a forked child are unlocked, also while the original is held.
 
     Example:
         >>> import copy
@@ -162,7 +161,7 @@ class Lock:
         return Lock, ()
 
     def forget_other_threads(self) -> None:
-        """Free the lock if a thread holds it that a fork has left behind."""
+        """Free the lock if its holder does not exist after a fork."""
         if self._lock.acquire(blocking=False):
             self._lock.release()
         else:
@@ -183,13 +182,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def own(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a hook that passes over the calls of other threads, and of explanations that begin later.
+    """Make a hook that ignores calls of other threads, and of explanations that begin later.
 
     Args:
         hook: A forward hook, or a forward pre-hook.
 
     Returns:
-        The hook for the thread and the explanation that ask for it.
+        The hook, for the thread and the explanation that call this function.
 
     Example:
         >>> from concurrent.futures import ThreadPoolExecutor
@@ -199,7 +198,7 @@ def own(hook: Callable[..., Any]) -> Callable[..., Any]:
         ...     layer(torch.ones(1)), pool.submit(layer, torch.ones(1)).result()
         (tensor([0.]), tensor([1.]))
     """
-    # Not the thread's number, which a later thread can get once more.
+    # Not the thread's number: a later thread may get the same.
     mark = threading.local()
     mark.depth = _TURNS.depth
 
@@ -210,11 +209,11 @@ def own(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class ThreadLayer(nn.Module):
-    """A layer as one call of Captum sees it: its hooks act in the thread that registers them.
+    """Stand in for a layer during one call of Captum: hooks act in the thread that registers them.
 
     Args:
         layer: The layer.
-        every_thread: Whether hooks act in every thread all the same: `DataParallel` runs its replicas in threads.
+        every_thread: Whether hooks act in every thread: `DataParallel` runs its replicas in threads.
 
     Example:
         >>> layer = nn.Identity()
@@ -229,7 +228,7 @@ class ThreadLayer(nn.Module):
         self._every_thread = every_thread
 
     def register_forward_hook(self, hook: Callable[..., Any], **options: Any) -> RemovableHandle:
-        """Register a forward hook on the layer, which must answer tensors."""
+        """Register a forward hook on the layer, which must return tensors."""
         return self.layer.register_forward_hook(self._hook(hook), **options)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any], **options: Any) -> RemovableHandle:
@@ -238,7 +237,7 @@ class ThreadLayer(nn.Module):
 
     def _hook(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         def checked(module: nn.Module, *values: Any) -> Any:
-            # The last of inputs and outputs is what is attributed to.
+            # Attributions are to the last argument: the output, or the input before it.
             parts = values[-1] if isinstance(values[-1], tuple | list) else (values[-1],)
             if not all(isinstance(part, Tensor) for part in parts):
                 got = ", ".join(type(part).__name__ for part in parts)

@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinxcontrib.bibtex",
     "public_names",
+    "catalogue_tables",
     "command_line",
     "mathml",
 ]
@@ -70,8 +71,8 @@ nitpick_ignore_regex = [
     # Captum's names for what it accepts.
     (r"py:.*", r"(BaselineType|TargetType|SliceIntType|TensorOrTupleOfTensorsGeneric)"),
     (r"py:.*", r"visualization\.VisualizationDataRecord"),
-    # What public classes share; its methods are shown with each of them.
-    (r"py:.*", r"captum_dig\.(paths\.words\.WordPath|tables\.WalkTable)"),
+    # Bases of public classes; their methods are shown with each of these.
+    (r"py:.*", r"captum_dig\.(paths\.words\.WordPath|paths\.tables\.WalkTable|comparison\.records\.MeasuredTexts)"),
 ]
 
 # ------------------------------------------------------------------------------------------- output

@@ -162,7 +162,7 @@ NAMES = tuple(f"class{i}" for i in range(12))
 )
 def test_a_label_is_that_of_its_index(id2label):
     explainer = labelled(id2label)
-    assert explainer.classifier.labels == NAMES
+    assert explainer.task.labels == NAMES
     result = explainer.explain(TEXT, target="class2", n_steps=8)
     assert (result.target, result.target_label) == (2, "class2")
 

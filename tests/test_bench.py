@@ -11,15 +11,18 @@ from captum.attr import IntegratedGradients, LayerIntegratedGradients
 from torch import nn
 
 from captum_dig import ModelError, TextExplainer
-from captum_dig.cli.options import COMPARED
+from captum_dig.catalogue import CATALOGUE
 from captum_dig.comparison import Comparison
-from captum_dig.comparison.comparing import DEFAULT_METHODS, compare
-from captum_dig.methods import METHODS, AttributionMethod, Budget, PathMethod, Task
+from captum_dig.comparison.comparing import compare
+from captum_dig.methods import AttributionMethod, PathMethod, Plan
 from captum_dig.metrics import TokenBatch, comprehensiveness, kendall_tau, log_odds, sufficiency
+from captum_dig.models.question import Question
 from captum_dig.paths import StaggeredPath, StraightLine
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXTS = ["a gorgeous, witty movie", "the acting was bad and the story is awful", "dull", "not good, but not so bad"]
+METHODS = {name: CATALOGUE.find(name, "method").load()() for name in CATALOGUE.names("method")}
+METHODS["integrated_gradients"] = PathMethod("integrated_gradients", StraightLine())
 QUICK = {"n_steps": 6, "top_fractions": (0.2, 0.5), "n_curve_texts": 1, "curve_steps": (4, 8)}
 
 
@@ -34,68 +37,63 @@ def comparison(explainer):
 
 
 class Linear(nn.Module):
-    """Two logits: the sum of all embeddings weighted by dimension, and its opposite; a second column scales it."""
+    """The sum of all embeddings weighted by dimension, or its opposite at place 1; a second column scales it."""
 
-    def forward(self, embeddings, scale):
+    def forward(self, embeddings, places, scale):
         total = (embeddings * torch.arange(1.0, embeddings.shape[-1] + 1)).sum(dim=(1, 2)) * scale[:, 0]
-        return torch.stack([total, -total], dim=1)
+        return torch.where(places[:, 0] == 1, -total, total)
 
 
 class Curved(Linear):
     """The same, bent."""
 
-    def forward(self, embeddings, scale):
-        return torch.sin(super().forward(embeddings / 20, scale))
+    def forward(self, embeddings, places, scale):
+        return torch.sin(super().forward(embeddings / 20, places, scale))
 
 
 @pytest.fixture
-def task():
+def question():
     inputs, baselines = torch.randn(3, 5, 4), torch.randn(3, 5, 4)
     fixed = torch.zeros(3, 5, dtype=torch.bool)
     fixed[:, 0] = True
     fixed[1, 3:] = True
     baselines = torch.where(fixed[..., None], inputs, baselines)
-    return Task(Linear(), inputs, baselines, torch.tensor([0, 1, 0]), (torch.tensor([[1.0], [2.0], [3.0]]),), fixed)
+    places, scales = torch.tensor([[0], [1], [0]]), torch.tensor([[1.0], [2.0], [3.0]])
+    return Question(Linear(), inputs, baselines, places, (scales,), fixed, lengths=torch.tensor([5, 3, 5]))
 
 
-def exact(task):
+def exact(question):
     weights = torch.arange(1.0, 5.0)
     signs = torch.tensor([1.0, -2.0, 3.0])
-    return ((task.inputs - task.baselines) * weights).sum(dim=-1) * signs[:, None]
+    return ((question.inputs - question.baselines) * weights).sum(dim=-1) * signs[:, None]
 
 
 @pytest.mark.parametrize("name", ["integrated_gradients", "gradient_shap", "deeplift", "leave_one_out"])
-def test_methods_with_a_baseline_are_exact_on_a_linear_model(name, task):
-    assert torch.allclose(METHODS[name](task, Budget(n_steps=7)), exact(task), atol=1e-4)
+def test_methods_with_a_baseline_are_exact_on_a_linear_model(name, question):
+    assert torch.allclose(METHODS[name](question, Plan(n_steps=7)), exact(question), atol=1e-4)
 
 
-def test_input_x_gradient_is_exact_on_a_linear_model_but_for_the_baseline(task):
-    expected = ((task.inputs * torch.arange(1.0, 5.0)).sum(dim=-1) * torch.tensor([1.0, -2.0, 3.0])[:, None]).clone()
-    expected[task.fixed] = 0
-    assert torch.allclose(METHODS["input_x_gradient"](task, Budget()), expected, atol=1e-4)
+def test_input_x_gradient_is_exact_on_a_linear_model_but_for_the_baseline(question):
+    expected = (
+        (question.inputs * torch.arange(1.0, 5.0)).sum(dim=-1) * torch.tensor([1.0, -2.0, 3.0])[:, None]
+    ).clone()
+    expected[question.fixed] = 0
+    assert torch.allclose(METHODS["input_x_gradient"](question, Plan()), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_scores_no_fixed_token_and_repeats_itself(name, task):
-    first, second = (METHODS[name](task, Budget(n_steps=3, seed=5)) for _ in range(2))
-    assert (first[task.fixed] == 0).all()
+def test_a_method_scores_no_fixed_token_and_repeats_itself(name, question):
+    first, second = (METHODS[name](question, Plan(n_steps=3, seed=5)) for _ in range(2))
+    assert (first[question.fixed] == 0).all()
     assert torch.equal(first, second)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "random"])
-def test_a_batch_is_its_rows(name, task):
-    whole = METHODS[name](task, Budget(n_steps=4))
+@pytest.mark.parametrize("name", METHODS)
+def test_a_batch_is_its_rows(name, question):
+    whole = METHODS[name](question, Plan(n_steps=4))
     for i in range(3):
-        row = slice(i, i + 1)
-        alone = Task(
-            task.model,
-            task.inputs[row],
-            task.baselines[row],
-            task.target[row],
-            tuple(c[row] for c in task.columns),
-            task.fixed[row],
-        )
-        assert torch.allclose(METHODS[name](alone, Budget(n_steps=4)), whole[row], atol=1e-5)
+        alone = METHODS[name](question.take(torch.tensor([i])), Plan(n_steps=4))
+        assert torch.allclose(alone, whole[i : i + 1], atol=1e-5)
 
 
 def test_leave_one_out_is_the_integral_of_a_path_that_moves_one_token(classifier, tokenizer):
@@ -208,10 +206,9 @@ def test_a_planted_word_is_found_by_every_informed_method(tokenizer):
 def test_a_method_of_ones_own_is_compared(explainer):
     class Length(AttributionMethod):
         name = "length"
-        baseline = False
 
-        def scores(self, task, budget):
-            return task.inputs.norm(dim=-1)
+        def scores(self, question, plan):
+            return question.inputs.norm(dim=-1)
 
     result = compare(explainer, TEXTS, ["random", Length()], **QUICK)
     assert result.settings.methods == ("random", "length")
@@ -232,10 +229,6 @@ def test_a_path_method_keeps_its_own_rule_and_cost(explainer):
         spacing="knots",
     ).explain(TEXTS[0], n_steps=4, method="riemann_left")
     assert result.texts[0].find("paper", "pad").word_scores == pytest.approx(expected.word_scores, abs=1e-5)
-
-
-def test_the_names_of_the_command_line_are_those_of_the_bench():
-    assert COMPARED == DEFAULT_METHODS
 
 
 # ---------------------------------------------------------------------------------------- journals
@@ -318,7 +311,7 @@ def test_a_journal_of_another_comparison_is_left_alone(explainer, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"methods": ["foo"]}, "methods must be among 'integrated_gradients', .*, got 'foo'"),
+        ({"methods": ["foo"]}, "methods must be one of 'straight_line', .*, got 'foo'; or pass an AnchorSearch, "),
         ({"methods": "random"}, "methods must be a sequence of at least one name or AttributionMethod, got 'random'"),
         ({"methods": []}, "methods must be a sequence of at least one name"),
         ({"methods": ["random", "random"]}, "methods must have names of their own, got 'random' more than once"),
@@ -364,25 +357,25 @@ def test_outputs_that_do_not_exclude_each_other_are_refused(tokenizer, kind):
         compare(TextExplainer(model, tokenizer, n_anchors=3, n_neighbors=8), TEXTS)
 
 
-def test_gradient_shap_follows_its_seed_and_no_batch(task):
+def test_gradient_shap_follows_its_seed_and_no_batch(question):
     method = METHODS["gradient_shap"]
-    curved = replace(task, model=Curved())
-    first = method(curved, Budget(n_steps=9, seed=3))
-    assert torch.allclose(first, method(curved, Budget(n_steps=9, seed=3, internal_batch_size=4)), atol=1e-5)
-    assert not torch.allclose(first, method(curved, Budget(n_steps=9, seed=4)))
-    many = method(curved, Budget(n_steps=20_000))
-    assert torch.allclose(many, METHODS["integrated_gradients"](curved, Budget(n_steps=60)), rtol=0.05, atol=0.05)
+    curved = replace(question, forward=Curved())
+    first = method(curved, Plan(n_steps=9, seed=3))
+    assert torch.allclose(first, method(curved, Plan(n_steps=9, seed=3, rows_at_once=4)), atol=1e-5)
+    assert not torch.allclose(first, method(curved, Plan(n_steps=9, seed=4)))
+    many = method(curved, Plan(n_steps=20_000))
+    assert torch.allclose(many, METHODS["integrated_gradients"](curved, Plan(n_steps=60)), rtol=0.05, atol=0.05)
 
 
-def test_a_model_that_deeplift_cannot_take_is_named(task):
+def test_a_model_that_deeplift_cannot_take_is_named(question):
     class Broken(Linear):
-        def forward(self, embeddings, scale):
+        def forward(self, embeddings, places, scale):
             if len(embeddings) > 3:
                 raise RuntimeError("no such batch")
-            return super().forward(embeddings, scale)
+            return super().forward(embeddings, places, scale)
 
     with pytest.raises(ModelError, match="deeplift must be possible for the model, got 'no such batch'; leave it out"):
-        METHODS["deeplift"](replace(task, model=Broken()), Budget())
+        METHODS["deeplift"](replace(question, forward=Broken()), Plan())
 
 
 def test_paths_of_more_members_than_steps_have_no_point_on_the_curve(explainer):
@@ -398,8 +391,8 @@ def test_methods_with_other_numbers_have_another_journal(explainer, tmp_path):
         def __init__(self, sign):
             self.sign = sign
 
-        def scores(self, task, budget):
-            return self.sign * task.inputs.norm(dim=-1)
+        def scores(self, question, plan):
+            return self.sign * question.inputs.norm(dim=-1)
 
     compare(explainer, TEXTS[:1], [Signed(1)], journal=tmp_path / "journal", **QUICK)
     with pytest.raises(ValueError, match="which is another"):
@@ -428,34 +421,34 @@ def test_a_token_without_a_row_is_named(classifier):
         compare(explainer, ["a zorgle movie"], ["random"], **QUICK)
 
 
-def test_what_a_method_returns_is_checked(task):
+def test_what_a_method_returns_is_checked(question):
     class Flat(AttributionMethod):
         name = "flat"
 
-        def scores(self, task, budget):
-            return task.inputs
+        def scores(self, question, plan):
+            return question.inputs
 
     class Broken(AttributionMethod):
         name = "broken"
 
-        def scores(self, task, budget):
-            return task.fixed / 0
+        def scores(self, question, plan):
+            return question.fixed / 0
 
     with pytest.raises(
         ModelError, match=re.escape("flat must score every token, shape (3, 5), got (3, 5, 4); sum over")
     ):
-        Flat()(task, Budget())
+        Flat()(question, Plan())
     with pytest.raises(ModelError, match="broken must give finite scores, got NaN or infinity; leave it out"):
-        Broken()(task, Budget())
+        Broken()(question, Plan())
     with pytest.raises(ValueError, match="method must be one of"):
         PathMethod("mine", StraightLine(), "simpson")
 
 
-def test_captums_integrated_gradients_is_the_straight_line(task):
-    expected = IntegratedGradients(task.model).attribute(
-        task.inputs, task.baselines, target=task.target, additional_forward_args=task.columns, n_steps=6
+def test_captums_integrated_gradients_is_the_straight_line(question):
+    expected = IntegratedGradients(question.forward).attribute(
+        question.inputs, question.baselines, additional_forward_args=question.arguments, n_steps=6
     )
-    assert torch.allclose(METHODS["integrated_gradients"](task, Budget(n_steps=6)), expected.sum(dim=-1), atol=1e-5)
+    assert torch.allclose(METHODS["integrated_gradients"](question, Plan(n_steps=6)), expected.sum(dim=-1), atol=1e-5)
 
 
 def test_a_tokenizer_without_padding_is_compared(tokenizer):

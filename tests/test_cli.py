@@ -16,10 +16,10 @@ from transformers import DistilBertModel
 from typer.testing import CliRunner
 
 from captum_dig import TextAttribution, TextExplainer, __version__, cli
+from captum_dig.catalogue import CATALOGUE, KINDS, STRATEGIES
 from captum_dig.cli import explaining, models, options
 from captum_dig.models.encoding import OVERFLOWS
 from captum_dig.quadrature import RULES
-from captum_dig.text.strategies import NAMES
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
@@ -139,8 +139,7 @@ def test_help_of_the_command_names_every_choice_and_the_demo():
     assert result.exit_code == 0
     words = " ".join(result.stdout.replace("│", " ").split())
     for name in (
-        *options.STRATEGIES,
-        *options.METHODS,
+        *CATALOGUE.names(*STRATEGIES, "rule", "task", "format"),
         *options.CANDIDATES,
         *OVERFLOWS,
         "pad",
@@ -156,14 +155,13 @@ def test_help_of_the_command_names_every_choice_and_the_demo():
     assert 'captum-dig explain -- "-5 stars: begins with a dash"' in words
 
 
-def test_choices_and_defaults_are_those_of_the_explainer():
-    assert NAMES == options.STRATEGIES
-    assert sorted(options.METHODS) == sorted(RULES)
+def test_defaults_are_those_of_the_explainer():
+    assert sorted(CATALOGUE.names("rule")) == sorted(RULES)
     ours = {name: p.default for name, p in inspect.signature(explaining.explain).parameters.items()}
     theirs = inspect.signature(TextExplainer.__init__).parameters | dict(
         inspect.signature(TextExplainer.explain).parameters
     )
-    shared = ("candidates", "n_anchors", "n_neighbors", "seed", "target", "n_steps", "method", "overflow")
+    shared = ("candidates", "n_anchors", "n_neighbors", "seed", "target", "n_steps", "method", "overflow", "task")
     assert {name: ours[name] for name in shared} == {name: theirs[name].default for name in shared}
     assert ours["tolerance"] == theirs["tolerance_percent"].default
     assert ours["strategy"] == inspect.signature(TextExplainer.__init__).parameters["strategy"].default
@@ -398,6 +396,107 @@ def test_a_write_that_fails_is_told_and_leaves_nothing_behind(run, tmp_path, mon
     assert len(list(tmp_path.iterdir())) == 1
 
 
+# ------------------------------------------------------------------------------------- names and formats
+
+
+def test_every_way_to_score_tokens_is_a_strategy(run):
+    for name, kept in (("leave_one_out", "leave_one_out"), ("dig-greedy", "dig_greedy")):
+        (found,) = json.loads(run(TEXT, "--strategy", name, "--json", "-").stdout)
+        assert found["settings"]["strategy"] == kept
+
+
+def test_a_format_takes_the_place_of_the_picture(run, tmp_path):
+    result = run(TEXT, "bad movie", "--format", "jsonl")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [json.loads(line)["text"] for line in result.stdout.splitlines()] == [TEXT, "bad movie"]
+    for name, option in (("json", "--json"), ("html", "--html")):
+        assert run(TEXT, "--format", name).stdout == run(TEXT, option, "-").stdout
+
+
+def test_a_format_in_a_file_leaves_the_picture(run, tmp_path):
+    result = run(TEXT, "--format", "text", "--out", "out.txt", "--json", "out.json", FORCE_COLOR="1", TERM="xterm")
+    assert RED.search(result.stdout) or ESCAPE in result.stdout
+    assert "[+] raises the explained output" in (tmp_path / "out.txt").read_text("utf-8")
+    assert json.loads((tmp_path / "out.json").read_text("utf-8"))[0]["text"] == TEXT
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_the_list_names_everything_and_fits(run_command, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    result = run_command("list")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert ESCAPE not in result.stdout
+    assert max(map(len, lines)) <= columns
+    assert not any(line.endswith(" ") for line in lines)
+    begun = [line.split()[0] for line in lines if re.match("  [^ ]", line)]
+    assert begun == [entry.name for kind in KINDS for entry in CATALOGUE if entry.kind == kind]
+    words = result.stdout.split()
+    assert all(word in words for entry in CATALOGUE for word in entry.about.split())
+
+
+def test_searches_that_draw_are_marked():
+    searches = [entry for entry in CATALOGUE if entry.kind == "search"]
+    assert [entry.draws for entry in searches] == [entry.load().draws for entry in searches]
+
+
+RULE = """
+from captum_dig.catalogue import Entry
+from captum_dig.quadrature.rules import Riemann
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Third(Riemann):
+    place: "float" = 1 / 3
+
+ENTRIES = [Entry("third", "rule", "third", Third), Entry("dig-mine", "path", "m", "captum_dig:StraightLine")]
+"""
+
+
+def test_several_files_add_names_to_every_option(run_command, folder, tmp_path):
+    (tmp_path / "json.py").write_text(RULE, "utf-8")
+    (tmp_path / "more.py").write_text(RULE.replace('"third", "rule"', '"more", "rule"'), "utf-8")
+    plugins = ("--plugin", "json.py", "--plugin", "more.py")
+    for rule in ("third", "more"):
+        options = ("--strategy", "dig-mine", "--method", rule, "--n-steps", 8, "--json", "-")
+        result = run_command(*plugins, "explain", TEXT, "--model", folder, *options)
+        assert result.exit_code == 0, result.output
+        settings = json.loads(result.stdout)[0]["settings"]
+        assert settings["method"].startswith("Third(place=0.33")
+        assert settings["strategy"] == "dig-mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.py", None, "--plugin must be a file of Python, such as toys.py, got 'none.py'"),
+        ("toys.txt", "ENTRIES = []", "--plugin must be a file of Python, such as toys.py, got 'toys.txt'"),
+        ("toys.py", "ENTRIES = [", r"--plugin must run, got 'toys.py': SyntaxError: .*line 1\)"),
+        ("toys.py", b"\xff", "--plugin must run, got 'toys.py': SyntaxError: .*"),
+        ("toys.py", "import nothing_like_it", "--plugin must run, got 'toys.py': ModuleNotFoundError: .*"),
+        ("toys.py", "import sys; sys.exit(0)", "--plugin must run, got 'toys.py': SystemExit: 0"),
+        ("toys.py", "", "--plugin must hold ENTRIES, a list of captum_dig.Entry, got 'toys.py' without"),
+        ("toys.py", "ENTRIES = [1]", "--plugin must hold ENTRIES, a list of captum_dig.Entry, got 'toys.py' without"),
+        (
+            "toys.py",
+            "from captum_dig import Entry; ENTRIES = [Entry('a', 'colour', 'A', int)]",
+            "--plugin must run, got 'toys.py': ValueError: kind must be one of 'search', .*, got 'colour'",
+        ),
+        (
+            "toys.py",
+            "from captum_dig import Entry; ENTRIES = [Entry('a', 'path', 'A', 'captum_dig.paths:Missing')]",
+            "--plugin must run, got 'toys.py': AttributeError: .*'Missing'",
+        ),
+    ],
+)
+def test_a_plug_in_that_cannot_be_used_is_one_line(run_command, tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = run_command("--plugin", name, "list")
+    assert re.fullmatch(f"error: {message}", one_line(result))
+    assert result.stdout == ""
+
+
 # ------------------------------------------------------------------------------------------------- errors
 
 
@@ -414,14 +513,21 @@ def no_model(monkeypatch):
         ([], "TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file"),
         (
             [TEXT, "--strategy", "greddy"],
-            "--strategy must be one of greedy, maxcount, random_neighbor, random_anchor, straight_line, staggered, uniform, got 'greddy'",
+            f"--strategy must be one of {', '.join(map(repr, CATALOGUE.names(*STRATEGIES)))}, got 'greddy'",
         ),
         (
             [TEXT, "--method", "simpson"],
-            "--method must be one of gausslegendre, riemann_left, riemann_middle, riemann_right, riemann_trapezoid, got 'simpson'",
+            f"--method must be one of {', '.join(map(repr, CATALOGUE.names('rule')))}, got 'simpson'",
         ),
-        ([TEXT, "--candidates", "none"], "--candidates must be one of words, all, got 'none'"),
-        ([TEXT, "--overflow", "wrap"], "--overflow must be one of truncate, windows, error, got 'wrap'"),
+        ([TEXT, "--candidates", "none"], "--candidates must be one of 'words', 'all', got 'none'"),
+        ([TEXT, "--overflow", "wrap"], "--overflow must be one of 'truncate', 'windows', 'error', got 'wrap'"),
+        ([TEXT, "--task", "labels2"], "--task must be one of 'labels', got 'labels2'"),
+        ([TEXT, "--format", "xml"], "--format must be one of 'text', 'html', 'json', 'jsonl', got 'xml'"),
+        (
+            [TEXT, "--out", "out.json"],
+            "--out must come with --format, got 'out.json' alone; name a format, such as --format json",
+        ),
+        ([TEXT, "--format", "json", "--json", "-"], "--out must be another file than --json, got '-'; rename one"),
         ([TEXT, "--n-steps", "0"], "--n-steps must be auto or an integer of at least 1, got '0'"),
         ([TEXT, "--n-steps", "many"], "--n-steps must be auto or an integer of at least 1, got 'many'"),
         ([TEXT, "--n-anchors", "-3"], "--n-anchors must be an integer of at least 1, got -3"),
@@ -558,10 +664,18 @@ def test_an_error_of_ours_is_not_blamed_on_the_user(run, monkeypatch):
 # ------------------------------------------------------------------------------------- as its own process
 
 
-def test_help_needs_no_pytorch():
-    command = [sys.executable, "-X", "importtime", "-m", "captum_dig", "explain", "--help"]
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["--help"], b"Usage: captum-dig"),
+        (["explain", "--help"], b"Usage: captum-dig explain"),
+        (["list"], b"staggered"),
+    ],
+)
+def test_help_needs_no_pytorch(arguments, shown):
+    command = [sys.executable, "-X", "importtime", "-m", "captum_dig", *arguments]
     result = subprocess.run(command, check=True, capture_output=True, timeout=120)
-    assert b"Usage: captum-dig explain" in result.stdout
+    assert shown in result.stdout
     assert not re.search(rb"\| +(torch|transformers|captum|faiss|numpy)$", result.stderr, re.MULTILINE)
 
 
@@ -666,7 +780,7 @@ def test_neighbors_ranks_the_vocabulary_and_says_where(run_command, folder, tmp_
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--strategy", "random_anchor"], "--strategy must be one of greedy, maxcount, got 'random_anchor'"),
+        (["--strategy", "random_anchor"], "--strategy must be one of 'greedy', 'maxcount', got 'random_anchor'"),
         (["--n-anchors", "0"], "--n-anchors must be an integer of at least 1, got 0"),
         (
             ["--baseline", "padd", "--n-neighbors", "12", "--cache", "tables"],
@@ -689,3 +803,13 @@ def test_neighbors_in_a_folder_that_cannot_be_written(run_command, folder, tmp_p
     assert result.stdout == ""
     assert result.stderr.startswith("warning: ")
     assert result.stderr.count("\n") == 1
+
+
+def test_neighbors_keeps_the_search_of_a_plug_in_unless_it_draws(run_command, folder, tmp_path):
+    entries = "Entry('mine', 'search', 'M', Greedy), Entry('drawn', 'search', 'D', RandomAnchor)"
+    imports = "from captum_dig import Entry, Greedy, RandomAnchor"
+    (tmp_path / "mine.py").write_text(f"{imports}\nENTRIES = [{entries}]\n", "utf-8")
+    options = ("--n-anchors", "4", "--n-neighbors", "12", "--cache", tmp_path / "tables")
+    command = ("--plugin", "mine.py", "neighbors", folder, *options, "--strategy")
+    assert run_command(*command, "mine").exit_code == 0
+    assert one_line(run_command(*command, "drawn")).endswith("must be one of 'greedy', 'maxcount', 'mine', got 'drawn'")

@@ -17,7 +17,7 @@ from captum_dig.cli import datasets as hub
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.comparison import Comparison
 from captum_dig.comparison import comparing as bench
-from captum_dig.models.model import Classifier
+from captum_dig.models.model import TextModel
 from captum_dig.study import StudyKey
 from tests.models import tiny_classifier, tiny_tokenizer
 from tests.test_study import answers_of
@@ -107,6 +107,24 @@ def test_json_alone_goes_to_standard_output(compare):
 def test_the_protocol_of_the_paper_has_a_table_of_its_own(compare):
     assert "protocol of the paper" in compare("--protocol", "both").stdout
     assert "protocol of the paper" not in compare().stdout
+
+
+def test_measures_and_steps_are_chosen(compare):
+    chosen = ("--measures", "delta,change", "--measures", "soft-sufficiency", "--n-steps", "auto", "--json", "-")
+    result = compare("--n", 1, *chosen)
+    assert result.exit_code == 0, result.output
+    found = Comparison.from_dict(json.loads(result.stdout))
+    assert list(found.measures) == ["delta", "change", "soft_sufficiency"]
+    assert found.settings.n_steps == "auto"
+
+
+def test_a_plug_in_takes_part_where_nothing_is_chosen(run, folder, tmp_path, monkeypatch):
+    entry = "Entry('mine', 'method', 'Mine', 'captum_dig.methods.random:RandomScores')"
+    (tmp_path / "mine.py").write_text(f"from captum_dig import Entry\nENTRIES = [{entry}]\n")
+    asked = []
+    monkeypatch.setattr(bench, "compare", lambda _, __, methods, *___, **____: asked.extend(methods) or sys.exit(0))
+    run("--plugin mine.py compare", "--model", folder, "--data", "texts.txt")
+    assert asked == [*bench.DEFAULT_METHODS, "mine"]
 
 
 def test_a_damaged_journal_is_set_aside(compare, tmp_path):
@@ -203,8 +221,8 @@ def test_what_is_kept_of_texts_is_for_their_owner_alone(compare, tmp_path):
 
 
 def test_weights_are_hashed_once(compare, monkeypatch):
-    really, asked = Classifier.fingerprint.fget, []
-    monkeypatch.setattr(Classifier, "fingerprint", property(lambda self: (asked.append(1), really(self))[1]))
+    really, asked = TextModel.fingerprint.fget, []
+    monkeypatch.setattr(TextModel, "fingerprint", property(lambda self: (asked.append(1), really(self))[1]))
     assert compare("--n", 1).exit_code == 0
     assert len(asked) == 1
 
@@ -230,10 +248,13 @@ def test_an_unwritable_cache_is_said_once_and_costs_nothing_else(compare, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "foo"], "methods must be among 'integrated_gradients', .*, got 'foo'"),
+        (["--methods", "foo"], "--methods must be one of 'straight_line', .*, got 'foo'"),
+        (["--measures", "log_odds,foo"], "--measures must be one of 'log_odds', .*, got 'foo'"),
+        (["--measures", ","], "--measures must hold at least one name, got ','"),
+        (["--n-steps", "some"], "--n-steps must be auto or an integer of at least 1, got 'some'"),
         (["--baseline", "qqq"], "baselines must be one of 'pad', .*, got 'qqq'"),
         (["--n", "0"], "--n must be an integer of at least 1, got 0"),
-        (["--protocol", "mine"], "--protocol must be one of default, paper, both, got 'mine'"),
+        (["--protocol", "mine"], "--protocol must be one of 'default', 'paper', 'both', got 'mine'"),
         (["--data", "nothing.txt"], "--data must be a file or the name of a data set on the hub, got 'nothing.txt'"),
         (["--html", "nowhere/report.html"], "--html must be in a folder that exists"),
         (["--html", "texts.txt"], "--html must be another file than --data, got 'texts.txt'; rename one"),

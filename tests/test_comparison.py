@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 from captum_dig.comparison import (
-    METRICS,
     ComparedText,
     Comparison,
     ComparisonSettings,
@@ -22,6 +21,7 @@ from captum_dig.comparison import (
     report_page,
     terminal_tables,
 )
+from captum_dig.comparison.settings import known_measures
 from captum_dig.metrics import bootstrap_interval, paired_test
 from captum_dig.visualization import bar_plot, line_plot
 from captum_dig.visualization.base import escaped, name_line
@@ -178,9 +178,10 @@ def test_the_report_of_one_text_and_one_method_draws_what_there_is():
 
 
 def test_every_metric_has_a_direction():
-    assert {metric.better for metric in METRICS.values()} == {-1, 0, 1}
-    assert METRICS["log_odds"].better == METRICS["sufficiency"].better == -1
-    assert METRICS["comprehensiveness"].better == 1
+    measures = known_measures()
+    assert {measure.better for measure in measures.values()} == {-1, 0, 1}
+    assert measures["log_odds"].better == measures["sufficiency"].better == -1
+    assert measures["comprehensiveness"].better == 1
 
 
 @pytest.mark.parametrize(

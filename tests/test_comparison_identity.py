@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from captum_dig import TextExplainer
+from captum_dig.catalogue import CATALOGUE
 from captum_dig.comparison import Comparison
 from captum_dig.comparison.comparing import compare
 from captum_dig.comparison.identity import identity
-from captum_dig.methods import METHODS, AttributionMethod, PathMethod
+from captum_dig.methods import AttributionMethod, PathMethod
 from captum_dig.models.encoding import TextEncoder
 from captum_dig.paths import PathGenerator, StraightLine
 from tests.models import tiny_classifier, tiny_tokenizer
@@ -114,8 +115,8 @@ class Base(AttributionMethod):
 class Mine(Base):
     name = "mine"
 
-    def scores(self, task, budget):
-        return self.factor * task.inputs.norm(dim=-1)
+    def scores(self, question, plan):
+        return self.factor * question.inputs.norm(dim=-1)
 
 class MyPath(StraightLine):
     pass
@@ -167,7 +168,8 @@ def test_a_class_without_source_counts_by_its_code():
 
 
 def test_methods_of_the_package_are_known_by_its_version(explainer):
-    for method in METHODS.values():
+    for name in CATALOGUE.names("method"):
+        method = explainer.method(name)
         assert identity(method) == repr(method)
     for strategy in ("greedy", "maxcount", "staggered"):
         method = PathMethod("name", explainer.path(strategy))
@@ -207,8 +209,8 @@ class Explaining(AttributionMethod):
     def __repr__(self):
         return "Explaining()"
 
-    def scores(self, task, budget):
-        found = self._explainer.explain(TEXTS[0], strategy="straight_line", n_steps=budget.n_steps)
+    def scores(self, question, plan):
+        found = self._explainer.explain(TEXTS[0], strategy="straight_line", n_steps=plan.n_steps)
         return torch.tensor([found.token_scores])
 
 
@@ -217,7 +219,7 @@ class Hooking(Explaining):
 
     name = "hooking"
 
-    def scores(self, task, budget):
+    def scores(self, question, plan):
         seen = []
         layer = self._explainer.classifier.layer
         handle = layer.register_forward_hook(lambda _module, _inputs, output: seen.append(output.detach()))
@@ -226,7 +228,7 @@ class Hooking(Explaining):
         finally:
             handle.remove()
         assert seen
-        return task.inputs.norm(dim=-1)
+        return question.inputs.norm(dim=-1)
 
 
 class Evaluating(Explaining):
@@ -234,14 +236,14 @@ class Evaluating(Explaining):
 
     name = "evaluating"
 
-    def scores(self, task, budget):
+    def scores(self, question, plan):
         classifier = self._explainer.classifier
         with classifier.evaluating():
             assert not classifier.model.training
             with classifier.evaluating():
                 pass
             assert not classifier.model.training
-            return METHODS["integrated_gradients"].scores(task, budget)
+            return self._explainer.method("integrated_gradients").scores(question, plan)
 
 
 def test_methods_that_explain_hook_or_lock_are_compared(tokenizer):

@@ -130,7 +130,7 @@ def test_a_layer_called_twice_is_named():
 
 def test_dropout_is_named():
     report = report_on(Sentences().train())
-    assert report.source == "the model answers differently each time"
+    assert report.source == "the model gives other outputs at every call"
     assert "call model.eval()" in report.remedy
 
 
@@ -144,7 +144,7 @@ def test_a_mask_among_the_inputs_is_named(tokenizer):
     for n_steps in (50, 500):
         report = convergence_report(dig, (ids, mask), (baseline, other), target=0, n_steps=n_steps)
         assert abs(report.endpoint_mismatch[0]) > 100 * abs(report.quadrature_error[0])
-        assert report.source.startswith("inputs[1] is another at the baseline")
+        assert report.source.startswith("inputs[1] differs at the baseline")
         assert "additional_forward_args" in report.remedy
     sound = convergence_report(dig, ids, baseline, target=0, additional_forward_args=mask, n_steps=500)
     assert sound.converged

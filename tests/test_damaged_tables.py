@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from captum_dig import MonotonicPath, TextExplainer, Vocabulary
-from captum_dig.paths.tables import TableFolder
+from captum_dig.paths.folders import TableFolder
 from tests import damage
 
 ROWS = torch.randn(60, 5, generator=torch.Generator().manual_seed(3))

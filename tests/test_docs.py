@@ -14,6 +14,7 @@ PACKAGE = "".join(file.read_text("utf-8") for file in (ROOT / "captum_dig").rglo
 # Modules that are imported from by their own name, and those whose names come from `captum_dig` itself.
 MODULES = (
     "captum_dig",
+    "captum_dig.catalogue",
     "captum_dig.comparison",
     "captum_dig.errors",
     "captum_dig.metrics",

@@ -21,10 +21,10 @@ from captum_dig import (
     Vocabulary,
     compare,
 )
-from captum_dig.methods import PathMethod
+from captum_dig.methods import NamedMethods, PathMethod
+from captum_dig.paths import Walk
 from captum_dig.paths.anchors import AnchorSearch
-from captum_dig.paths.tables import TableFolder
-from captum_dig.text.strategies import PathShelf
+from captum_dig.paths.folders import TableFolder
 
 ROWS = torch.randn(60, 5, generator=torch.Generator().manual_seed(3))
 OTHERS = ROWS + 1e-6
@@ -151,12 +151,19 @@ def test_searches_without_parameters_are_equal():
     assert RandomNeighbor(seed=1) != RandomNeighbor(seed=2)
 
 
-def shelf(**options):
-    return PathShelf(Vocabulary(ROWS), n_anchors=3, n_neighbors=8, **options)
+class Paths:
+    """The paths of the methods that an explainer keeps."""
+
+    def __init__(self):
+        vocabulary = Vocabulary(ROWS)
+        self.named = NamedMethods(lambda: Walk.over(vocabulary, n_anchors=3, n_neighbors=8))
+
+    def path(self, strategy, *, seed=None):
+        return self.named.find(strategy, seed=seed).path
 
 
 def test_equal_searches_share_a_path():
-    paths = shelf()
+    paths = Paths()
     assert paths.path(Greedy()) is paths.path(Greedy())
     assert paths.path(Nearest()) is paths.path(Nearest())
 
@@ -172,14 +179,14 @@ def test_equal_searches_share_a_path():
     ids=["a user's", "random", "seeds", "staggered"],
 )
 def test_a_bounded_number_of_paths_is_kept(ask):
-    paths = shelf()
-    made = [weakref.ref(ask(paths, k)) for k in range(20)]
+    paths = Paths()
+    made = [weakref.ref(ask(paths, k)) for k in range(30)]
     gc.collect()
     assert sum(path() is not None for path in made) <= 8
 
 
 def test_a_path_that_was_dropped_comes_back_the_same():
-    paths = shelf()
+    paths = Paths()
     before = {name: repr(paths.path(name)) for name in ("random_neighbor", "random_anchor", "greedy", "staggered")}
     for k in range(20):
         paths.path(Weighted(k))
@@ -194,7 +201,7 @@ def test_searches_that_cannot_be_hashed():
         def cost(self, neighborhood):
             return (neighborhood.candidates * self.weights).sum(dim=-1)
 
-    search, paths = Mutable(torch.ones(5)), shelf()
+    search, paths = Mutable(torch.ones(5)), Paths()
     assert paths.path(search) is paths.path(search)
     assert paths.path(Mutable(torch.ones(5))) is not paths.path(search)
 

@@ -233,7 +233,7 @@ def test_more_neighbours_than_rows_are_clamped():
         (
             {"strategy": "gready"},
             ValueError,
-            "strategy must be one of 'greedy', 'maxcount', 'random_neighbor', 'random_anchor' or an AnchorSearch, got 'gready'",
+            "strategy must be one of 'greedy', 'maxcount', 'random_anchor', 'random_neighbor', got 'gready'; or pass an AnchorSearch",
         ),
         ({"strategy": 3}, TypeError, "strategy must be a name or an AnchorSearch, got int"),
         ({"n_anchors": 0}, ValueError, "n_anchors must be an integer of at least 1, got 0"),

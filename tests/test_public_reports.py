@@ -38,7 +38,7 @@ from captum_dig import (
     Vocabulary,
     VocabularyError,
 )
-from captum_dig.models.model import Classifier
+from captum_dig.models.model import TextModel
 from captum_dig.quadrature import RULES
 from captum_dig.visualization import Picture, Segment, captum_record, html_fragment, html_page, plain_text
 from tests.models import WORDS, tiny_tokenizer
@@ -473,13 +473,13 @@ def test_embeddings_as_inputs_give_the_numbers_of_the_embedding_layer(kind, fami
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_embedding_layer_is_the_one_that_is_called_and_nothing_is_added_twice(family):
     model = build(family)
-    classifier = Classifier(model)
+    text_model = TextModel(model)
     ids = torch.tensor([[2, 7, 9, 11, 3], [2, 8, 5, 12, 3]])
     with torch.no_grad():
-        expected, rows = model(ids).logits, classifier.embed(ids)
-        torch.testing.assert_close(classifier.logits_from(rows, input_ids=ids), expected)
+        expected, rows = model(ids).logits, text_model.embed(ids)
+        torch.testing.assert_close(text_model.output_from(rows, input_ids=ids).logits, expected)
         torch.testing.assert_close(model(inputs_embeds=rows[:1]).logits, expected[:1])
-        moved = classifier.logits_from(classifier.embed(ids.flip(0)), input_ids=ids)
+        moved = text_model.output_from(text_model.embed(ids.flip(0)), input_ids=ids).logits
     torch.testing.assert_close(moved, expected.flip(0))
     assert float((moved - expected).abs().max()) > 1e-3
 
@@ -1004,7 +1004,6 @@ def test_no_method_of_tokenizers_is_used_that_transformers_5_removed():
     removed = {
         "encode_plus",
         "batch_encode_plus",
-        "build_inputs_with_special_tokens",
         "special_tokens_map_extended",
         "additional_special_tokens",
         "prepare_for_model",

@@ -8,6 +8,7 @@ import torch
 
 from captum_dig import Greedy, MonotonicPath, UniformPath, Vocabulary
 from captum_dig.paths.tables import RankedTable
+from captum_dig.paths.walks import Walk
 
 ROWS = torch.randn(60, 5, generator=torch.Generator().manual_seed(3))
 BAD_IDS = {
@@ -23,7 +24,7 @@ BAD_IDS = {
 
 def asked():
     vocabulary = Vocabulary(ROWS)
-    table = RankedTable(vocabulary, Greedy(), ROWS[0], 3, 9)
+    table = RankedTable(Walk(vocabulary, Greedy(), 3, 9), ROWS[0])
     return {
         "neighbors": lambda ids: vocabulary.neighbors(ids, 4),
         "rank": table.rank,
@@ -69,9 +70,15 @@ def test_graphs_that_would_end_the_process_are_refused(index):
         Vocabulary(ROWS, index=index)
 
 
-@pytest.mark.parametrize("index", ["IVF2,Flat;nprobe=0", "IVF2,Flat;nprobe=-1", "IVF0,Flat"])
+@pytest.mark.parametrize("index", ["IVF2,Flat;nprobe=0", "IVF2,Flat;nprobe=-1"])
 def test_indexes_that_cannot_search_are_refused_when_they_are_made(index):
     with pytest.raises(ValueError, match="index must be a FAISS factory string that fits"):
+        Vocabulary(ROWS, index=index)
+
+
+@pytest.mark.parametrize("index", ["IVF0,Flat", "IVF00", "IVF0_HNSW8,Flat", "PQ0", "PCA0,Flat"])
+def test_indexes_with_a_part_of_size_0_are_refused(index):
+    with pytest.raises(ValueError, match=f"index must have no part of size 0, got '{index}'; try 'IVF256,Flat'"):
         Vocabulary(ROWS, index=index)
 
 

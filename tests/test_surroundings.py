@@ -10,7 +10,6 @@ from captum_dig import (
     EnsemblePath,
     Greedy,
     LayerDiscretizedIntegratedGradients,
-    ModelError,
     MonotonicPath,
     StaggeredPath,
     StraightLine,
@@ -19,14 +18,15 @@ from captum_dig import (
     Vocabulary,
     compare,
 )
-from captum_dig.comparison.comparing import NAMES
-from captum_dig.paths.tables import RankedTable, TableFolder
+from captum_dig.paths.folders import TableFolder
+from captum_dig.paths.tables import RankedTable
+from captum_dig.paths.walks import Walk
 from captum_dig.vocabulary.indexes import HalfPrecisionIndex
-from tests.models import tiny_classifier
 
 TEXTS = ["a gorgeous, witty movie", "dull"]
 DTYPES = [torch.bfloat16, torch.float16, torch.float64]
 STRATEGIES = ["straight_line", "staggered", "greedy", "maxcount", "random_neighbor", "random_anchor", "uniform"]
+METHODS = [*STRATEGIES, "input_x_gradient", "deeplift", "gradient_shap", "leave_one_out", "random"]
 ROWS = torch.randn(300, 24, generator=torch.Generator().manual_seed(3))
 
 
@@ -146,7 +146,7 @@ def test_explanations_do_not_depend_on_them(strategy, classifier, tokenizer):
 def test_comparisons_do_not_depend_on_them(classifier, tokenizer):
     def run():
         explainer = TextExplainer(classifier, tokenizer, n_anchors=4, n_neighbors=12, seed=3)
-        comparison = compare(explainer, TEXTS, NAMES, ["mask"], n_steps=8, top_fractions=[0.3], curve_steps=[4])
+        comparison = compare(explainer, TEXTS, METHODS, ["mask"], n_steps=8, top_fractions=[0.3], curve_steps=[4])
         ranked = [tau for _, tau in comparison.disagreements()]
         # As text, in which NaN equals NaN.
         return ranked, [
@@ -228,14 +228,7 @@ def test_explainers_made_in_inference_mode_serve_outside_of_it(strategy, classif
 
 def test_a_table_of_ones_own_made_in_inference_mode():
     with torch.inference_mode():
-        table = RankedTable(Vocabulary(ROWS), Greedy(), ROWS[0].clone(), 3, 9)
+        table = RankedTable(Walk(Vocabulary(ROWS), Greedy(), 3, 9), ROWS[0].clone())
         table.rank(torch.tensor([1]))
     table.rank(torch.tensor([2]))
     assert table.n_ranked == 2
-
-
-def test_a_model_made_in_inference_mode_is_refused(tokenizer):
-    with torch.inference_mode():
-        model = tiny_classifier(len(tokenizer))
-    with pytest.raises(ModelError, match=r"as an inference tensor, which has no gradient; load it again outside"):
-        TextExplainer(model, tokenizer)

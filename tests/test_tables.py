@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from captum_dig import Greedy, MonotonicPath, RandomNeighbor, TextExplainer, Vocabulary
 from captum_dig.paths.anchors import AnchorSearch
-from captum_dig.paths.tables import TableFolder
+from captum_dig.paths.folders import TableFolder
 from tests import reference
 
 ROWS = torch.randn(90, 5, generator=torch.Generator().manual_seed(3))

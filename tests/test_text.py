@@ -29,9 +29,9 @@ from captum_dig import (
     TextExplainer,
     VocabularyError,
 )
-from captum_dig.methods import Budget, PathMethod
-from captum_dig.text.batches import prepare
-from captum_dig.text.strategies import NAMES
+from captum_dig.catalogue import CATALOGUE
+from captum_dig.methods import PathMethod, Plan
+from captum_dig.text.questions import ask
 from tests.models import tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
@@ -80,7 +80,7 @@ def test_the_straight_line_is_captum(explainer, classifier, tokenizer):
     assert result.settings.strategy == "straight_line"
 
 
-@pytest.mark.parametrize("strategy", NAMES)
+@pytest.mark.parametrize("strategy", CATALOGUE.names("search", "path", "method"))
 def test_a_batch_is_its_texts(classifier, tokenizer, strategy):
     explainer = make(classifier, tokenizer, strategy=strategy, seed=3)
     together = explainer.explain(TEXTS, [0, 1, "positive", "NEGATIVE", "predicted"])
@@ -136,14 +136,14 @@ def test_compared_methods_stagger_words_as_the_explainer_does(explainer):
     encoder, path = explainer.encoder, StaggeredPath(StraightLine())
     encodings = [encoder.encode(text)[0] for text in ("hello dullest", "no!")]
     with explainer.classifier.evaluating():
-        task = prepare(explainer.classifier, encoder, encoder.token_id("baseline", "pad", 9), encodings, [None, None])[
-            0
-        ]
-        scores = PathMethod("staggered", path)(task, Budget(n_steps=20))
-    assert task.words.tolist() == [[-1, 0, 1, 1, -1], [-1, 0, 1, -1, -1]]
+        pad = encoder.token_id("baseline", "pad", 9)
+        asked = ask(explainer.classifier, explainer.task, encoder, [pad], encodings, [None, None])
+        (question,) = asked.by_baseline
+        scores = PathMethod("staggered", path)(question, Plan(n_steps=20))
+    assert question.words.tolist() == [[-1, 0, 1, 1, -1], [-1, 0, 1, -1, -1]]
     for row, result in zip(scores, explainer.explain(["hello dullest", "no!"], strategy=path, n_steps=20), strict=True):
         assert row[: len(result.tokens)].tolist() == pytest.approx(result.token_scores, abs=1e-6)
-    unknown = replace(task, words=None)
+    unknown = replace(question, words=None)
     assert unknown.path(path) is path
 
 
@@ -359,7 +359,7 @@ def test_one_text_or_many(explainer):
         (
             {"strategy": "gready"},
             ValueError,
-            "strategy must be one of 'greedy', .*'straight_line', 'staggered', 'uniform', an AnchorSearch or a PathGenerator, got 'gready'",
+            "strategy must be one of 'straight_line', 'greedy', .*'random', got 'gready'; or pass an AnchorSearch, a PathGenerator or",
         ),
         ({"method": "simpson"}, ValueError, "method must be one of 'gausslegendre'.*got 'simpson'"),
         ({"n_steps": 0}, ValueError, "n_steps must be an integer of at least 1, got 0"),
@@ -519,7 +519,7 @@ def test_auto_begins_with_a_gradient_for_each_path_from_each_baseline(explainer)
 
 def test_texts_whose_paths_are_large_are_attributed_in_parts(explainer, monkeypatch):
     together = explainer.explain(TEXTS, target=1, n_steps=8)
-    monkeypatch.setattr("captum_dig.text.batches._TOGETHER", 1)
+    monkeypatch.setattr("captum_dig.methods.base._TOGETHER", 1)
     for one, other in zip(together, explainer.explain(TEXTS, target=1, n_steps=8), strict=True):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
 

@@ -204,7 +204,7 @@ def test_an_explanation_inside_another_one_goes_ahead(explainer, model):
     class Asking(AttributionMethod):
         name = "asking"
 
-        def scores(self, task, budget):
+        def scores(self, question, plan):
             scores = explainer.explain(TEXT, n_steps=4).token_scores
             return torch.tensor([scores])
 

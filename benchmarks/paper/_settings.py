@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from captum_dig import TextExplainer
-from captum_dig.methods import METHODS, AttributionMethod, PathMethod
+from captum_dig.methods import AttributionMethod, PathMethod
 
 M = 30
 SEED = 0
@@ -145,4 +145,4 @@ def table_methods(explainer: TextExplainer) -> list[AttributionMethod]:
             PathMethod(f"{name}@paper", path, "riemann_left", "knots", n_gradients=M + 1),
             PathMethod(name, path, n_gradients=M + 1),
         ]
-    return [*found, *(METHODS[name] for name in ("gradient_shap", "deeplift", "input_x_gradient", "random"))]
+    return [*found, *map(explainer.method, ("gradient_shap", "deeplift", "input_x_gradient", "random"))]

@@ -51,7 +51,7 @@ from benchmarks._measuring import clock, environment, write
 from benchmarks.paper._settings import read
 from benchmarks.train_demo import bucketed, keys_of
 from captum_dig import TextExplainer
-from captum_dig.models.model import Classifier
+from captum_dig.models.model import TextModel
 
 Row = tuple[str, int]
 
@@ -387,7 +387,7 @@ def finetune(
     torch.manual_seed(recipe.seed)
     here = out if (out / REPORT).is_file() else epochs.folder(epochs.last())
     model = load(here if (here / "config.json").is_file() else recipe.model)
-    limit = Classifier(model).max_tokens(tokenizer)
+    limit = TextModel(model).max_tokens(tokenizer)
     recipe = replace(recipe, max_length=min(recipe.max_length, limit or recipe.max_length))
     texts = read_texts(recipe, data_dir)
     run = json.loads(json.dumps({"recipe": asdict(recipe), "texts": texts.counts()}))

@@ -20,7 +20,7 @@ import statistics
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -34,7 +34,7 @@ from benchmarks.paper._settings import SMALL, Setting, texts_of
 from captum_dig import TextExplainer
 from captum_dig.comparison import Comparison
 from captum_dig.comparison.comparing import compare
-from captum_dig.methods import METHODS, AttributionMethod, Budget, PathMethod, Task
+from captum_dig.methods import AttributionMethod, PathMethod, Plan
 from captum_dig.metrics import (
     Interval,
     TokenBatch,
@@ -44,8 +44,9 @@ from captum_dig.metrics import (
     sensitivity,
     token_error,
 )
+from captum_dig.models.question import Question
 from captum_dig.paths import EnsemblePath, MonotonicPath, PathGenerator, StaggeredPath
-from captum_dig.text.batches import prepare
+from captum_dig.text.questions import ask
 
 # The four of the paper redone, and the one inside the package, wherever --models is.
 DEMO: Final = Setting("demo", str(Path(captum_dig.__file__).parent / "demo"), "sst2", "Demo model")
@@ -60,42 +61,14 @@ METRICS: Final = ("log_odds", "comprehensiveness", "sufficiency")
 WIDTH, N_ORDERS, MORE_ORDERS, N_ANCHORS = 0.5, 4, 8, 10
 
 
-@dataclass(frozen=True)
-class TwoBaselines(AttributionMethod):
-    """The mean of a method's scores from two baselines, whatever the task's own, which share the gradients.
-
-    Attributes:
-        name: What tables call it.
-        method: The method.
-        rows: The embedding that every word becomes in each of the two, shape (2, D).
-    """
-
-    name: str
-    method: PathMethod
-    rows: Tensor
-
-    def __repr__(self) -> str:
-        return f"TwoBaselines({self.method!r})"
-
-    def scores(self, task: Task, budget: Budget) -> Tensor:
-        """Average over the two."""
-        fixed = task.fixed[..., None]
-        both = [replace(task, baselines=torch.where(fixed, task.inputs, row.to(task.inputs))) for row in self.rows]
-        halves = (budget.n_steps - budget.n_steps // 2, budget.n_steps // 2)
-        first, second = (
-            self.method.scores(one, replace(budget, n_steps=n)) for one, n in zip(both, halves, strict=True)
-        )
-        return (first + second) / 2
-
-
 def methods(explainer: TextExplainer) -> list[AttributionMethod]:
     """Make every path, and what paths are compared with."""
     line, greedy = explainer.path("straight_line"), explainer.path("greedy")
     some = [explainer.path("random_neighbor", seed=seed) for seed in range(4)]
     return [
         PathMethod("integrated_gradients", line),
-        METHODS["leave_one_out"],
-        METHODS["random"],
+        explainer.method("leave_one_out"),
+        explainer.method("random"),
         PathMethod("dig_greedy", greedy),
         PathMethod("dig_maxcount", explainer.path("maxcount")),
         PathMethod("dig_uniform", explainer.path("uniform")),
@@ -107,11 +80,10 @@ def methods(explainer: TextExplainer) -> list[AttributionMethod]:
     ]
 
 
-def pairs(explainer: TextExplainer, made: Sequence[AttributionMethod]) -> list[AttributionMethod]:
-    """Make the means over two baselines of some of the methods."""
-    ids = [explainer.encoder.token_id("baseline", name, len(explainer.vocabulary)) for name in BASELINES]
+def pairs(made: Sequence[AttributionMethod]) -> list[AttributionMethod]:
+    """Choose the methods whose means over two baselines are measured, too."""
     return [
-        TwoBaselines(f"{method.name}_two_baselines", method, explainer.vocabulary.rows[ids])
+        replace(method, name=f"{method.name}_two_baselines")
         for method in made
         if isinstance(method, PathMethod) and method.name in ("integrated_gradients", "staggered")
     ]
@@ -137,18 +109,22 @@ def grid(explainer: TextExplainer) -> list[AttributionMethod]:
 def averages(
     comparison: Comparison, references: Sequence[str], whole: Comparison | None = None
 ) -> list[dict[str, Any]]:
-    """Average each method, and test it against its references, which stand in the `whole` comparison."""
+    """Average each method, and test it against its references, which stand in the `whole` comparison.
+
+    Means over both baselines stand beside the references from the first.
+    """
     whole = whole or comparison
     rows = []
     for baseline, method in itertools.product(comparison.settings.baselines, comparison.settings.methods):
-        row: dict[str, Any] = {"method": method, "baseline": baseline}
+        beside = baseline if baseline in whole.settings.baselines else BASELINES[0]
+        row: dict[str, Any] = {"method": method, "baseline": beside}
         for metric in METRICS:
             values = comparison.values(metric, method, baseline)
             interval = bootstrap_interval(values)
             row[metric] = _ends(interval) | {"n": interval.n}
             for reference in references:
                 if reference != method:
-                    test = paired_test(values, whole.values(metric, reference, baseline))
+                    test = paired_test(values, whole.values(metric, reference, beside))
                     against = _ends(test.difference) | {"p_value": rounded(test.p_value)}
                     row[metric][f"against {reference}"] = against
         measurements = [text.find(method, baseline) for text in comparison.texts]
@@ -193,19 +169,19 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
     pad = encoder.token_id("baseline", "pad", len(explainer.vocabulary))
     for text in texts:
         with classifier.evaluating():
-            task, _, _ = prepare(classifier, encoder, pad, encoder.encode(text), [None])
-            ones = torch.ones_like(task.fixed, dtype=torch.int64)
-            batch = TokenBatch(ones, ones, task.fixed, pad_id=0)
+            (question,) = ask(classifier, explainer.task, encoder, [pad], encoder.encode(text), [None]).by_baseline
+            ones = torch.ones_like(question.fixed, dtype=torch.int64)
+            batch = TokenBatch(ones, ones, question.fixed, pad_id=0)
             ends = {
-                path: PathMethod("limit", path, n_gradients=n_steps)(task, Budget())
+                path: PathMethod("limit", path, n_gradients=n_steps)(question, Plan())
                 for path, n_steps in dict.fromkeys(limits.values())
             }
             for name, make in makers.items():
-                first, second = (PathMethod(name, make(seed), n_gradients=budget)(task, Budget()) for seed in (0, 1))
+                first, second = (PathMethod(name, make(seed), n_gradients=budget)(question, Plan()) for seed in (0, 1))
                 found[name]["tau"].append(float(kendall_tau(first, second, batch)))
                 if name in limits:
                     found[name]["token_error"].append(float(token_error(first, ends[limits[name][0]])))
-                moved = sensitivity(_explain(make(0), task, budget), task.inputs, task.fixed, radius=0.01)
+                moved = sensitivity(_explain(make(0), question, budget), question.inputs, question.fixed, radius=0.01)
                 found[name]["sensitivity"].append(float(moved))
     return {
         name: {measure: rounded(statistics.median(values)) for measure, values in measures.items() if values}
@@ -213,10 +189,10 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
     }
 
 
-def _explain(path: PathGenerator, task: Task, budget: int) -> Callable[[Tensor], Tensor]:
+def _explain(path: PathGenerator, question: Question, budget: int) -> Callable[[Tensor], Tensor]:
     """A path's scores as a function of the embeddings, shape (B, T, 1)."""
     method = PathMethod("path", path, n_gradients=budget)
-    return lambda embeddings: method(replace(task, inputs=embeddings), Budget())[..., None]
+    return lambda embeddings: method(replace(question, inputs=embeddings), Plan())[..., None]
 
 
 def load(setting: Setting, arguments: argparse.Namespace) -> TextExplainer:
@@ -257,9 +233,10 @@ def decide(explainer: TextExplainer, texts: Sequence[str], budget: int, work: Pa
     made, name, references = methods(explainer), explainer.classifier.name, ["integrated_gradients", "leave_one_out"]
     options |= {"n_steps": budget}
     whole = compare(explainer, texts, made, BASELINES, journal=work / f"{name}-{budget}.jsonl", **options)
-    # They start from two baselines, whichever is asked for.
-    both = pairs(explainer, made)
-    means = compare(explainer, texts, both, BASELINES[:1], journal=work / f"{name}-{budget}-pairs.jsonl", **options)
+    # Their gradients are shared between the baselines.
+    means = compare(
+        explainer, texts, pairs(made), [BASELINES], journal=work / f"{name}-{budget}-pairs.jsonl", **options
+    )
     return described(whole, averages(whole, references) + averages(means, references, whole))
 
 

@@ -1,8 +1,8 @@
 """Captum's interface, with a path to choose.
 
 `inputs`: attributions of the inputs themselves. `layer`: of a layer's output. `neuron`: of the inputs, to one neuron.
-`forward`: what a forward function must do. `watching`: how a layer is watched while a model runs. `convergence`: where
-a delta comes from.
+`forward`: checks of a forward function. `watching`: checks of a layer while a model runs. `convergence`: the causes of
+a delta.
 """
 
 from captum_dig.attribution.convergence import ConvergenceReport, convergence_report

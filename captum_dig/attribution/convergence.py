@@ -1,7 +1,7 @@
-"""convergence_report: what a delta is made of, and what to do about it.
+"""convergence_report: the causes of a delta, and their remedies.
 
-Takes an attribution method and what it would be called with, gives a `ConvergenceReport`: how much of the delta comes
-from too few gradients, and how much from a path that does not begin where the baseline is.
+Takes an attribution method and its arguments; gives a `ConvergenceReport`. It says how much of the delta comes from too
+few gradients, and how much from a path that does not begin at the baseline. No other module builds on it.
 """
 
 import math
@@ -32,13 +32,13 @@ from captum_dig.threads import eager, own
 Method = IntegratedGradients | DiscretizedIntegratedGradients | LayerIntegratedGradients
 Tensors = tuple[Tensor, ...]
 
-# Rounding of one forward pass, relative to the size of what it computes.
+# Rounding of one forward pass, relative to the size of its output.
 _ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
 class ConvergenceReport:
-    """What the delta of each example is made of: ``delta = quadrature_error + endpoint_mismatch``.
+    """The parts of each example's delta: ``delta = quadrature_error + endpoint_mismatch``.
 
     Attributes:
         quadrature_error: The attributions' sum minus the change of the output along the path. More steps make it
@@ -48,9 +48,9 @@ class ConvergenceReport:
             path begins.
         output_change: The output at the inputs minus that at the baselines.
         n_steps: Gradient evaluations for each example.
-        tolerance_percent: Up to which delta an example counts as converged, in percent of the output's change.
-        source: What makes the ends differ; None where they agree.
-        remedy: What to change, None where every example has converged.
+        tolerance_percent: The largest delta of a converged example, in percent of the output's change.
+        source: The cause of the endpoint mismatch; None where the ends agree.
+        remedy: The change to make; None where every example has converged.
 
     Example:
         >>> report = ConvergenceReport((0.5,), (0.0,), (10.0,), n_steps=50, tolerance_percent=1.0)
@@ -110,7 +110,7 @@ def convergence_report(
     tolerance_percent: float = 5.0,
     **arguments: Any,
 ) -> ConvergenceReport:
-    """Attribute, and split each delta into what more steps repair and what they do not.
+    """Attribute, and split each delta into a part that more steps repair and one that they do not.
 
     Takes `n_steps` gradients and a handful of forward passes. The model is also run where the path of a layer begins:
     on the inputs, with the layer's output replaced by that for the baselines.
@@ -163,7 +163,7 @@ def convergence_report(
         at_input, at_baseline, start, end = ends.outputs()
         delta = _sums(attributions, len(at_input)) - (at_input - at_baseline)
         mismatch = (end - start) - (at_input - at_baseline)
-        # Where the two agree but for rounding, they agree.
+        # A difference within rounding is none.
         size = torch.stack([at_input, at_baseline, start, end]).abs().amax(dim=0)
         mismatch = torch.where(mismatch.abs() <= 4 * _ROUNDING * size, 0.0, mismatch)
         source, cure = ends.source() if bool((mismatch != 0).any()) else (None, None)
@@ -195,7 +195,7 @@ def _sums(attributions: Any, n_examples: int) -> Tensor:
 
 
 class _Ends:
-    """The model at both ends of the paths, as the baselines and as the attribution method have it."""
+    """The model at both ends of the paths: run on the baselines, and run by the attribution method."""
 
     def __init__(
         self, method: Method, inputs: Any, baselines: BaselineType, target: TargetType, additional: object | None
@@ -208,10 +208,10 @@ class _Ends:
         self._target = target
         self._extra = format_additional_forward_args(additional)
 
-        # What each layer answers each time that it is called, and the output that comes of it.
+        # The outputs of each layer in every call, and the output of the model.
         self._input_calls, self._at_input = self._watched(self._inputs)
         calls, self._at_baseline = self._watched(self._baselines)
-        # Of several calls the last, which Captum takes.
+        # Of several calls Captum takes the last.
         self._starts = [outputs[-1] for outputs in calls]
 
     def outputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -223,9 +223,9 @@ class _Ends:
         return self._at_input, self._at_baseline, start, end
 
     def source(self) -> tuple[str, str]:
-        """Name what makes the ends differ, and what to change."""
+        """Name the cause of the mismatch, and the remedy."""
         if not torch.equal(self._run(self._inputs), self._at_input):
-            return "the model answers differently each time", "call model.eval()"
+            return "the model gives other outputs at every call", "call model.eval()"
         for layer, outputs in zip(self._layers, self._input_calls, strict=True):
             if not all(same(outputs[0], other, _ROUNDING) for other in outputs[1:]):
                 return (
@@ -245,13 +245,13 @@ class _Ends:
                 self._run(mixed, self._starts), self._at_baseline, _ROUNDING
             ):
                 return (
-                    f"inputs[{i}] is another at the baseline, and stays that of the input along the path",
+                    f"inputs[{i}] differs at the baseline, but does not move along the path",
                     "pass it in additional_forward_args, the same for both",
                 )
         return None
 
     def _module(self) -> tuple[str, str]:
-        """The first module that computes something else at the baselines than where the paths begin."""
+        """The first module whose output at the baselines differs from that where the paths begin."""
         inside = {id(module) for layer in self._layers for module in layer.modules()}
         seen: list[tuple[nn.Module, Any]] = []
         with _watching(lambda module, output: seen.append((module, output))):
@@ -271,11 +271,11 @@ class _Ends:
         with _watching(compare):
             self._run(self._inputs, self._starts)
         root = seen[-1][0] if seen else None
-        # The outermost module differs last, where nothing inside it did.
+        # Modules end before the module around them, so the outermost comes last.
         if not changed or changed[0] is root:
             return (
-                "what is read from the model's output depends on the ids, as where the last token that is not padding "
-                "is pooled",
+                "the place that is read in the model's output depends on the ids, as where the last token "
+                "that is not padding is pooled",
                 "take a baseline that leaves the pooled position as it is, such as a mask token",
             )
         name = _name(changed[0], root)
@@ -302,7 +302,7 @@ class _Ends:
         return summed
 
     def _watched(self, inputs: Tensors) -> tuple[list[list[Any]], Tensor]:
-        """What each layer answers each time that it is called, and the output."""
+        """The outputs of each layer in every call, and the output of the model."""
         with recorded(self._layers) as runs:
             output = self._run(inputs)
         return [[answer for _, answer in calls] for calls in runs], output
@@ -310,8 +310,8 @@ class _Ends:
 
 @contextmanager
 def _watching(see: Callable[[nn.Module, Any], None]) -> Iterator[None]:
-    """Look at the output of every module that this thread runs."""
-    # A function without an answer leaves the output as it is.
+    """Call a function with the output of every module that this thread runs."""
+    # A hook that returns None leaves the output as it is.
     handle = register_module_forward_hook(own(lambda module, _arguments, output: see(module, output)))
     try:
         yield

@@ -1,7 +1,7 @@
-"""What a forward function must do, so that its output can be attributed.
+"""Checks of a forward function.
 
-Takes a forward function, gives one that says what is wrong with its arguments or its output, and the remedy. The
-attribution classes hand that to Captum, whose own errors would speak of the inside of PyTorch.
+Takes a forward function; gives one that raises an error with a remedy if its arguments or its output are wrong. The
+attribution classes pass it to Captum, whose own errors name the inside of PyTorch.
 """
 
 import functools
@@ -21,14 +21,14 @@ _UNUSED = re.compile("differentiated Tensors? (?:at index (\\d+) )?appears? to n
 
 
 def checked(forward_func: Callable[..., Any]) -> Callable[..., Any]:
-    """Check that a forward function takes its arguments, and answers a tensor with a gradient.
+    """Check that a forward function takes its arguments, and returns a tensor with a gradient.
 
     Args:
         forward_func: The model, or a function that runs it.
 
     Returns:
-        The forward function. It raises `ModelError` if there are arguments missing or left over, or the output is no
-        tensor, or has no gradient where gradients are recorded.
+        The forward function. It raises `ModelError` if arguments are missing or left over, if the output is no tensor,
+        or if it has no gradient although gradients are recorded.
 
     Example:
         >>> checked(lambda x: {"logits": x})(torch.ones(1))
@@ -36,7 +36,7 @@ def checked(forward_func: Callable[..., Any]) -> Callable[..., Any]:
         captum_dig.errors.ModelError: forward_func must return a tensor, got dict; return its tensor of logits...
     """
 
-    # It keeps the signature, by which Captum knows a function without arguments.
+    # It keeps the signature, which Captum reads to find a function without arguments.
     @functools.wraps(forward_func, assigned=(), updated=())
     def run(*arguments: Any) -> Any:
         with _arguments_checked(forward_func, arguments):
@@ -80,10 +80,10 @@ def _arguments_checked(forward_func: Callable[..., Any], arguments: tuple[Any, .
 
 @contextmanager
 def failures_explained(inputs: tuple[Any, ...]) -> Iterator[None]:
-    """Put the errors of a gradient into terms of its caller.
+    """Turn errors of a gradient into errors about the caller's arguments.
 
     Args:
-        inputs: What the attribution is for, as the caller passed it.
+        inputs: The inputs, as the caller passed them.
 
     Raises:
         ModelError: If the output does not depend on one of the inputs, or a model was made in inference mode.

@@ -1,8 +1,7 @@
-"""Captum's attribution classes with a path to choose: gradients at the nodes, times the weights, summed.
+"""Captum's `IntegratedGradients` with a path to choose: gradients at the nodes, times the weights, summed.
 
-Takes inputs, baselines and Captum's other arguments, gives attributions of the inputs' shape.
-`DiscretizedIntegratedGradients` stands where Captum's `IntegratedGradients` stands,
-`LayerDiscretizedIntegratedGradients` where `LayerIntegratedGradients` does.
+Takes inputs, baselines and Captum's other arguments; gives attributions of the inputs' shape. `layer` and `neuron`
+build on it, and `captum_dig.methods` scores texts with it.
 """
 
 import warnings
@@ -28,9 +27,9 @@ from captum_dig._captum import (
     tensorize_baseline,
 )
 from captum_dig.attribution.forward import checked, failures_explained
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 from captum_dig.paths import PathGenerator, lay_out
-from captum_dig.quadrature import Schedule, Spacing, check_method, check_spacing
+from captum_dig.quadrature import QuadratureRule, Schedule, Spacing, check_method, check_spacing
 
 Tensors = Tensor | tuple[Tensor, ...]
 
@@ -39,12 +38,12 @@ class DiscretizedIntegratedGradients(GradientAttribution):
     """Integrated gradients along a path of your choice, with the interface of Captum's `IntegratedGradients`.
 
     With `StraightLine` it is Integrated Gradients; with `MonotonicPath` it is Discretized Integrated Gradients.
-    Whatever the path and the rule, a linear model gets its exact attribution, and where input and baseline agree the
-    attribution is exactly 0.
+    For every path and rule a linear model gets its exact attribution. Where input and baseline agree, the attribution
+    is exactly 0.
 
     Args:
         forward_func: The model, or any function of the inputs; its first output dimension is the batch.
-        path: The path from baselines to inputs. There is no default: say which.
+        path: The path from baselines to inputs. There is no default.
         multiply_by_inputs: True for attributions that add up to the difference in output. False divides them by
             (inputs - baselines), and gives the mean gradient where these agree.
         spacing: How the cell rules lay the pieces of the path on [0, 1]: ``"arc"`` in proportion to their length,
@@ -89,7 +88,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         target: TargetType = None,
         additional_forward_args: object | None = None,
         n_steps: int = 50,
-        method: str = "gausslegendre",
+        method: str | QuadratureRule = "gausslegendre",
         internal_batch_size: int | None = None,
         return_convergence_delta: Literal[False] = False,
     ) -> TensorOrTupleOfTensorsGeneric: ...
@@ -102,7 +101,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         target: TargetType = None,
         additional_forward_args: object | None = None,
         n_steps: int = 50,
-        method: str = "gausslegendre",
+        method: str | QuadratureRule = "gausslegendre",
         internal_batch_size: int | None = None,
         *,
         return_convergence_delta: Literal[True],
@@ -116,7 +115,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         target: TargetType = None,
         additional_forward_args: object | None = None,
         n_steps: int = 50,
-        method: str = "gausslegendre",
+        method: str | QuadratureRule = "gausslegendre",
         internal_batch_size: int | None = None,
         return_convergence_delta: bool = False,
     ) -> Tensors | tuple[Tensors, Tensor]:
@@ -133,9 +132,9 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             additional_forward_args: Further arguments of the forward function. Tensors in them are repeated along
                 dimension 0, once for each step.
             n_steps: The number of gradient evaluations for each example, at least 1 for each path of an ensemble.
-            method: ``"gausslegendre"``, ``"riemann_left"``, ``"riemann_right"``, ``"riemann_middle"`` or
-                ``"riemann_trapezoid"``. As weights add up to 1 here, the last one differs from Captum's, whose weights
-                add up to (n - 1) / n.
+            method: ``"gausslegendre"``, ``"riemann_left"``, ``"riemann_right"``, ``"riemann_middle"``,
+                ``"riemann_trapezoid"``, or a `QuadratureRule`. As weights add up to 1 here, the trapezoid rule differs
+                from Captum's, whose weights add up to (n - 1) / n.
             internal_batch_size: The largest number of rows to give to the model at once, at least B; None for all B *
                 `n_steps`.
             return_convergence_delta: Whether to return the delta too.
@@ -177,7 +176,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         knots, n_paths = lay_out(self.path, ends, starts)
         schedule = Schedule.on(knots, method, self.spacing, n_steps, n_paths)
 
-        # Other functions than the default one need not look at the output, such as a neuron's.
+        # A gradient function other than the default, such as a neuron's, need not read the output.
         forward_func = checked(self.forward_func) if self.gradient_func is compute_gradients else self.forward_func
         totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
         means = [torch.zeros_like(total) for total in totals] if not self._multiply_by_inputs else []
@@ -193,7 +192,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 )
             for i, gradient in enumerate(gradients):
                 if gradient is None:
-                    # With grad_kwargs={"allow_unused": True}: the output does not depend on this one.
+                    # With grad_kwargs={"allow_unused": True}: the output does not depend on this input.
                     continue
                 # Captum keeps steps before examples in dimension 0.
                 stepwise = gradient.detach().unflatten(0, (n_here, -1))
@@ -263,7 +262,7 @@ def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...],
     if len(set(sizes)) > 1:
         raise ValueError(
             f"inputs must have the same number of examples in their first place, got {sizes}; "
-            "explain one example at a time where a layer answers once for a whole batch"
+            "explain one example at a time where a layer returns one output for a whole batch"
         )
     for end, start in zip(ends, starts, strict=True):
         for name, tensor in (("inputs", end), ("baselines", start)):

@@ -1,7 +1,7 @@
 """Captum's layer attribution with a path to choose: from token ids to scores of their embeddings.
 
-Takes a model, a layer and a path, gives attributions of the layer's output. `LayerDiscretizedIntegratedGradients`
-stands where Captum's `LayerIntegratedGradients` stands; `inputs` integrates.
+Takes a model, a layer and a path; gives attributions of the layer's output. `LayerDiscretizedIntegratedGradients`
+replaces Captum's `LayerIntegratedGradients`; `inputs` integrates.
 """
 
 import warnings
@@ -18,7 +18,7 @@ from captum_dig.attribution.inputs import DiscretizedIntegratedGradients, check_
 from captum_dig.attribution.watching import alone, watch_layers
 from captum_dig.errors import ModelError
 from captum_dig.paths import MonotonicPath, PathGenerator
-from captum_dig.quadrature import Spacing, check_method
+from captum_dig.quadrature import QuadratureRule, Spacing, check_method
 from captum_dig.threads import eager
 from captum_dig.vocabulary import Vocabulary
 
@@ -26,8 +26,8 @@ from captum_dig.vocabulary import Vocabulary
 class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
     """Integrated gradients of a layer along a path of your choice.
 
-    It has the interface of Captum's `LayerIntegratedGradients` and is one, so that everything in Captum that asks for
-    one takes it. Threads may share one object, and its layer with other calls of the model.
+    It is a subclass of Captum's `LayerIntegratedGradients` with the same interface, and works wherever Captum takes
+    one. Threads may share one object, and other threads may call the model meanwhile.
 
     Args:
         forward_func: The model, or a function that runs it, from token ids.
@@ -64,7 +64,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         *,
         spacing: Spacing = "arc",
     ) -> None:
-        # Captum's type variable stands for one of the two, not for their union.
+        # Captum's type variable means one of the two, not their union.
         super().__init__(forward_func, cast("nn.Module", layer), device_ids, multiply_by_inputs)
         path = _default_path(layer) if path is None else path
         self.ig: Any = DiscretizedIntegratedGradients(forward_func, path, multiply_by_inputs, spacing=spacing)
@@ -87,7 +87,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         target: TargetType = None,
         additional_forward_args: object | None = None,
         n_steps: int = 50,
-        method: str = "gausslegendre",
+        method: str | QuadratureRule = "gausslegendre",
         internal_batch_size: int | None = None,
         return_convergence_delta: bool = False,
         attribute_to_layer_input: bool = False,
@@ -116,8 +116,8 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
 
         Raises:
             ValueError: As in `DiscretizedIntegratedGradients.attribute`.
-            ModelError: If a layer does not run, gives different outputs in several runs of one forward pass, or gives
-                something else than tensors; or if `forward_func` does not take its arguments, or does not return a
+            ModelError: If a layer does not run, or does not return tensors, or returns different outputs in several
+                runs of one forward pass. Also if `forward_func` does not take its arguments, or does not return a
                 tensor with a gradient.
             VocabularyError: If a `MonotonicPath` is used on a layer whose output is not a row of its vocabulary.
 
@@ -135,7 +135,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         check_shapes(*format_input_baseline(inputs, baselines))
         if baselines is None:
             self._warn_of_ids()
-        # Captum leaves a closure on what it works with; on a copy, nothing is kept between calls.
+        # Captum leaves a closure on the object; with a copy, nothing is kept between calls.
         watched = alone(self)
         watched.forward_func = checked(self.forward_func)
         if watched.device_ids is None:
@@ -166,10 +166,10 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
     ) -> Tensor:
         """Compare the sum of the attributions of each example with the difference of outputs, as Captum does.
 
-        A layer may answer several rows for an example, one after the other, such as the words of a document.
+        A layer may return several rows for an example, one after the other, such as the words of a document.
 
         Args:
-            attributions: Attributions to the layer, in the first place examples or their rows.
+            attributions: Attributions to the layer; dimension 0 counts examples, or rows of examples.
             start_point: The baselines.
             end_point: The inputs.
             target: As in `attribute`.
@@ -179,7 +179,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
             The delta of each example, shape (B,).
 
         Raises:
-            ValueError: If the rows do not share out among the examples.
+            ValueError: If the number of rows is no multiple of the number of examples.
         """
         ends = end_point if isinstance(end_point, tuple) else (end_point,)
         parts = attributions if isinstance(attributions, tuple) else (attributions,)
@@ -190,7 +190,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         return delta
 
     def _warn_of_ids(self) -> None:
-        """Say so if an id of 0, Captum's default baseline, is another token than padding."""
+        """Warn if the id 0, Captum's default baseline, is another token than padding."""
         for layer in self.layer if isinstance(self.layer, list) else [self.layer]:
             padding = layer.padding_idx if isinstance(layer, nn.Embedding) else None
             if padding:
@@ -203,7 +203,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
 
 
 def by_example(attributions: Tensor, n_examples: int) -> Tensor:
-    """Put the rows that a layer answers for an example side by side.
+    """Concatenate the rows that a layer returns for an example.
 
     Args:
         attributions: Shape (N, ...), the rows of an example one after the other.

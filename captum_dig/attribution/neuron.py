@@ -1,7 +1,7 @@
-"""Captum's neuron attribution with a path to choose: what in the inputs makes one neuron of a layer answer.
+"""Captum's neuron attribution with a path to choose: the parts of the inputs that activate one neuron.
 
-Takes what `captum_dig.attribution` takes, and a neuron instead of a target; gives attributions of the inputs' shape.
-`NeuronDiscretizedIntegratedGradients` stands where Captum's `NeuronIntegratedGradients` stands. Nothing is built on it.
+Takes the arguments of `inputs`, with a neuron instead of a target; gives attributions of the inputs' shape.
+`NeuronDiscretizedIntegratedGradients` replaces Captum's `NeuronIntegratedGradients`. No other module builds on it.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from captum_dig._captum import (
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.attribution.watching import alone
 from captum_dig.paths import PathGenerator
-from captum_dig.quadrature import Spacing
+from captum_dig.quadrature import QuadratureRule, Spacing
 from captum_dig.threads import eager
 
 NeuronSelector = int | tuple[int | SliceIntType, ...] | Callable[[Tensor | tuple[Tensor, ...]], Tensor]
@@ -29,14 +29,14 @@ NeuronSelector = int | tuple[int | SliceIntType, ...] | Callable[[Tensor | tuple
 class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
     """Integrated gradients of one neuron along a path of your choice.
 
-    It has the interface of Captum's `NeuronIntegratedGradients` and is one. The attributions are those of
-    `DiscretizedIntegratedGradients` for a model that ends at the neuron: they add up to the difference in its
+    It is a subclass of Captum's `NeuronIntegratedGradients` with the same interface. The attributions are those of
+    `DiscretizedIntegratedGradients` for a model that ends at the neuron. They add up to the difference of its
     activation between inputs and baselines.
 
     Args:
         forward_func: The model, or a function that runs it.
         layer: The layer that the neuron belongs to; it must run once in each call of `forward_func`.
-        path: The path from baselines to inputs. There is no default, as it is inputs that are attributed to: to explain
+        path: The path from baselines to inputs. There is no default, because attributions are to the inputs. To explain
             a neuron from words, pass embeddings as inputs, with a path over their vocabulary.
         device_ids: As in Captum, for `DataParallel`.
         multiply_by_inputs: As in `DiscretizedIntegratedGradients`.
@@ -82,7 +82,7 @@ class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
         baselines: BaselineType = None,
         additional_forward_args: object | None = None,
         n_steps: int = 50,
-        method: str = "gausslegendre",
+        method: str | QuadratureRule = "gausslegendre",
         internal_batch_size: int | None = None,
         attribute_to_neuron_input: bool = False,
     ) -> TensorOrTupleOfTensorsGeneric:
@@ -93,9 +93,9 @@ class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
 
         Args:
             inputs: One tensor or a tuple of tensors, each of shape (B, ...); the layer has to depend on all of them.
-            neuron_selector: Which neuron: its place in one example of the layer's output, an integer or a tuple of
-                integers and slices, where slices stand for the sum of their neurons; or a function that takes the
-                output, a tuple of tensors if there are several, and returns one number for each example, shape (B,).
+            neuron_selector: The place of the neuron in one example of the layer's output, an integer or a tuple of
+                integers and slices; a slice means the sum of its neurons. Or a function from the output (a tuple of
+                tensors if there are several) to one number for each example, shape (B,).
             baselines: Where the paths begin; None for zeros.
             additional_forward_args: Further arguments of the forward function.
             n_steps: The number of gradient evaluations for each example, at least 1.

@@ -1,7 +1,7 @@
-"""What a layer does while a model runs.
+"""Checks of a layer while a model runs.
 
-Takes a forward function and the layers to attribute to, gives a forward function that says so if a layer cannot be
-attributed to. `captum_dig.attribution` hands that to Captum, which puts the same rows into every run of a layer.
+Takes a forward function and the layers to attribute to; gives a forward function that raises an error if a layer cannot
+be attributed to. `layer` passes it to Captum, which puts the same rows into every run of a layer.
 """
 
 import copy
@@ -20,7 +20,7 @@ _Method = TypeVar("_Method")
 
 
 def alone(method: _Method) -> _Method:
-    """Copy a method of Captum's that attributes to layers, so that its hooks act in this thread only.
+    """Copy one of Captum's layer methods; the hooks of the copy act in this thread only.
 
     `DataParallel` runs the replicas of a model in threads of its own, so there hooks act in every thread.
 
@@ -38,7 +38,7 @@ def alone(method: _Method) -> _Method:
     wrap = functools.partial(ThreadLayer, every_thread=lone.device_ids is not None)
     lone.layer = [wrap(layer) for layer in layers] if isinstance(layers, list) else wrap(layers)
     if hasattr(lone, "ig"):
-        # Captum puts a function on it for the time of a call.
+        # Captum sets a function on it during a call.
         lone.ig = copy.copy(lone.ig)
     return copied
 
@@ -46,16 +46,16 @@ def alone(method: _Method) -> _Method:
 def watch_layers(
     forward_func: Callable[..., Any], layer: nn.Module | list[nn.Module], *, to_input: bool = False
 ) -> Callable[..., Any]:
-    """Look at the layers the first two times that a forward function runs: on the inputs and on the baselines.
+    """Check the layers in the first two runs of a forward function, on the inputs and on the baselines.
 
     Args:
         forward_func: The model, or a function that runs it.
         layer: The layer, or list of layers.
-        to_input: Whether it is what goes into a layer that is attributed to.
+        to_input: Whether attributions are to the input of a layer.
 
     Returns:
-        The forward function. It raises `ModelError` if a layer does not run, runs several times and not always to the
-        same effect, or is given ids whose examples do not come first.
+        The forward function. It raises `ModelError` if a layer does not run, returns different outputs in several runs,
+        or gets transposed ids, whose examples do not come first.
 
     Example:
         >>> one, other = nn.Linear(2, 2), nn.Linear(2, 2)
@@ -64,7 +64,7 @@ def watch_layers(
         captum_dig.errors.ModelError: a layer must run once in forward_func, ... got 0 runs of Linear...
     """
     layers = layer if isinstance(layer, list) else [layer]
-    # Along the path, which comes after those, Captum itself decides what the layer answers.
+    # In later runs, along the path, Captum replaces the output of the layer.
     watched = iter([True, True])
 
     @functools.wraps(forward_func, assigned=(), updated=())
@@ -77,7 +77,7 @@ def watch_layers(
             if any(_turned(ids, arguments[0]) for inputs, _ in calls for ids in inputs):
                 raise ModelError(
                     "a layer must keep examples in the first place, "
-                    f"got ids turned round by the model in front of {type(one).__name__}; "
+                    f"got ids that the model transposes before {type(one).__name__}; "
                     "pass embeddings (inputs_embeds) to DiscretizedIntegratedGradients instead"
                 )
             seen = [inputs if to_input else output for inputs, output in calls]
@@ -99,7 +99,7 @@ def watch_layers(
 
 @contextmanager
 def recorded(layers: Sequence[nn.Module]) -> Iterator[list[list[tuple[Any, Any]]]]:
-    """Write down what each layer is given and answers while the model runs.
+    """Record the inputs and the output of each layer while the model runs.
 
     Args:
         layers: The layers.
@@ -126,17 +126,17 @@ def recorded(layers: Sequence[nn.Module]) -> Iterator[list[list[tuple[Any, Any]]
 
 
 def _turned(ids: Any, given: Any) -> bool:
-    """Whether a layer gets the transpose of what the model was given."""
+    """Whether the layer gets the transpose of the model's inputs."""
     matrices = isinstance(ids, Tensor) and isinstance(given, Tensor) and ids.dim() == given.dim() == 2
     return matrices and ids.T.shape == given.shape and torch.equal(ids.T, given) and not torch.equal(ids, given)
 
 
 def same(one: Any, other: Any, tolerance: float = 0.0) -> bool:
-    """Tell whether what a module answered twice agrees, as far as it is made of tensors.
+    """Compare two outputs of a module, as far as they are made of tensors.
 
     Args:
-        one: The first answer: a tensor, or tensors in lists, tuples and dictionaries.
-        other: The second answer.
+        one: The first output: a tensor, or tensors in lists, tuples and dictionaries.
+        other: The second output.
         tolerance: How far floating-point tensors may differ, relative to their largest number.
 
     Returns:

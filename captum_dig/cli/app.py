@@ -4,13 +4,16 @@ import io
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Context, Exit, Option, Typer, echo
 from typer.core import TyperGroup
 
 from captum_dig import __version__
+from captum_dig.cli import plugins
 from captum_dig.cli.console import check_columns, one_line, say, signals_as_interrupts
+from captum_dig.cli.options import file_option
 
 
 class _Commands(TyperGroup):
@@ -55,7 +58,13 @@ def main() -> None:
 
 @app.callback(invoke_without_command=True)
 def _commands(
-    context: Context, *, version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False
+    context: Context,
+    *,
+    plugin: Annotated[
+        list[Path] | None,
+        file_option("--plugin", "Run this file of Python, which adds methods, measures or formats; read it first."),
+    ] = None,
+    version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -66,3 +75,6 @@ def _commands(
         raise Exit
     if context.invoked_subcommand is None:
         echo(context.get_help(), nl=False)
+        raise Exit
+    # The options of a command, which Typer reads next, are checked by it.
+    context.obj = plugins.load(plugin or [])

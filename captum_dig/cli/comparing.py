@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from rich.console import Console
-from typer import Exit, Option
+from typer import Context, Exit, Option
 
+from captum_dig.catalogue import STRATEGIES
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, say, warnings_as_lines
@@ -18,14 +19,14 @@ from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import (
     CANDIDATES,
-    COMPARED,
     MOST_ANCHORS,
-    MOST_STEPS,
     PROTOCOLS,
     TRUST,
-    checked,
+    chosen,
+    count,
     file_option,
-    method_names,
+    several,
+    steps,
 )
 
 if TYPE_CHECKING:
@@ -51,24 +52,29 @@ _EXAMPLES = """Examples:
 
 @app.command(help=_HELP, epilog=_EXAMPLES)
 def compare(
+    context: Context,
     data: Annotated[
         str, Option(help="A file of texts (.txt, .tsv, .csv, .jsonl), or a data set on the hub.", metavar="FILE|NAME")
     ],
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     trust_remote_code: Annotated[bool, TRUST] = False,
     methods: Annotated[
-        str, Option(help=f"Which methods, with commas between: {', '.join(COMPARED)}, dig_uniform.", metavar="NAMES")
-    ] = ",".join(COMPARED),
+        list[str] | None, several("Which methods", *STRATEGIES, default="all but uniform, which is slow")
+    ] = None,
+    measures: Annotated[
+        list[str] | None,
+        several("What is measured", "measure", default="those of the paper, and of how scores add up"),
+    ] = None,
     baseline: Annotated[
         list[str] | None,
         Option(help="Starting point; may be given several times.", metavar="TOKEN", show_default="pad"),
     ] = None,
-    n: Annotated[int, checked("How many texts, the first ones")] = 100,
-    n_steps: Annotated[int, checked("Gradients that a method may take for a text", most=MOST_STEPS)] = 50,
-    protocol: Annotated[str, checked("How words are taken away", PROTOCOLS)] = "default",
-    candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
-    n_anchors: Annotated[int, checked("How many words lie on the way", most=MOST_ANCHORS)] = 30,
-    n_neighbors: Annotated[int, checked("Among how many neighbours each is chosen")] = 500,
+    n: Annotated[int, count("How many texts, the first ones")] = 100,
+    n_steps: Annotated[str, steps("Gradients that a method may take for a text; auto: until its scores add up")] = "50",
+    protocol: Annotated[str, chosen("How words are taken away", PROTOCOLS)] = "default",
+    candidates: Annotated[str, chosen("Choose among readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, count("How many words lie on the way", MOST_ANCHORS)] = 30,
+    n_neighbors: Annotated[int, count("Among how many neighbours each is chosen")] = 500,
     seed: Annotated[int, Option(help="For all that draws at random.", metavar="N")] = 0,
     split: Annotated[str, Option(help="The split of a data set on the hub.", metavar="NAME")] = "test",
     column: Annotated[str | None, Option(help="The column of the texts.", metavar="NAME")] = None,
@@ -79,14 +85,13 @@ def compare(
     outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
     check_outputs(outputs, {"--data": Path(data)})
     texts = read_dataset(data, split, column, n)
-    names = method_names(methods)
     messages = make_console(stderr=True)
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if is_watched() else nullcontext():
             from captum_dig.comparison import comparing as bench
 
             path = {"candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-            explainer = models.load(model, trust_remote_code, **path)
+            explainer = models.load(model, trust_remote_code, **path, catalogue=context.obj)
         kept: list[Path] = []
 
         def journal(settings: "ComparisonSettings") -> "Journal | None":
@@ -103,9 +108,10 @@ def compare(
                 comparison = bench.compare(
                     explainer,
                     texts,
-                    names,
+                    methods or (),
                     baseline or ["pad"],
-                    n_steps=n_steps,
+                    measures=measures or (),
+                    n_steps=cast("Any", n_steps),
                     protocols=cast("Any", PROTOCOLS[protocol]),
                     seed=seed,
                     journal=journal,
@@ -124,7 +130,7 @@ def compare(
 def _journal(messages: Console, settings: "ComparisonSettings") -> "Journal | None":
     """Open the journal of a comparison in the folder for caches; None where nothing can be kept."""
     from captum_dig.comparison.journal import Journal
-    from captum_dig.paths.tables import TableFolder
+    from captum_dig.paths.folders import TableFolder
 
     kept = TableFolder.default()
     if kept is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from captum_dig.cli.files import DASH
-from captum_dig.models.encoding import TEXT_COLUMNS
+from captum_dig.models.samples import TEXT_COLUMNS
 
 _TABLES = (".csv", ".tsv")
 _RECORDS = (".jsonl", ".ndjson")

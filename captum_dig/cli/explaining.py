@@ -1,22 +1,24 @@
 """The command that explains texts."""
 
-import json
-from collections.abc import Callable, Sequence
+import io
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Exit, Option
+from typer import Argument, Context, Exit, Option
 
+from captum_dig.catalogue import STRATEGIES, Catalogue
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_texts
 from captum_dig.cli.files import DASH, check_outputs, write_all
-from captum_dig.cli.options import CANDIDATES, METHODS, MOST_ANCHORS, STRATEGIES, TRUST, checked, file_option, steps
+from captum_dig.cli.options import CANDIDATES, MOST_ANCHORS, TRUST, chosen, count, file_option, named, steps
 from captum_dig.models.encoding import OVERFLOWS
 from captum_dig.text.results import TextAttribution
-from captum_dig.visualization import html_page, terminal_text
+from captum_dig.visualization import terminal_text
 
 _EXPLAIN_HELP = (
     "Show which words drove a text classifier's decision.\n\n"
@@ -32,11 +34,13 @@ _EXAMPLES = """Examples:
   captum-dig explain --file reviews.txt --html reviews.html
   captum-dig explain --file reviews.csv --column comment
   captum-dig explain --model ./my-classifier "Hello" --json -
+  captum-dig explain --file reviews.txt --format jsonl --out scores.jsonl
   captum-dig explain -- "-5 stars: begins with a dash\""""
 
 
 @app.command(help=_EXPLAIN_HELP, epilog=_EXAMPLES)
 def explain(
+    context: Context,
     text: Annotated[list[str] | None, Argument(help="Sentences, each in quotes.", metavar="TEXT")] = None,
     file: Annotated[
         Path | None,
@@ -54,25 +58,36 @@ def explain(
             show_default="pad",
         ),
     ] = None,
-    strategy: Annotated[str, checked("The way from the baseline to the text", STRATEGIES)] = "staggered",
-    candidates: Annotated[str, checked("From word to word: readable words, or all tokens", CANDIDATES)] = "words",
-    n_anchors: Annotated[int, checked("From word to word: how many lie on the way", most=MOST_ANCHORS)] = 30,
-    n_neighbors: Annotated[int, checked("From word to word: among how many neighbours each is chosen")] = 500,
+    task: Annotated[str, named("What is explained", "task")] = "labels",
+    strategy: Annotated[
+        str, named("The way from the baseline to the text, or another way to score words", *STRATEGIES)
+    ] = "staggered",
+    candidates: Annotated[str, chosen("From word to word: readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, count("From word to word: how many lie on the way", MOST_ANCHORS)] = 30,
+    n_neighbors: Annotated[int, count("From word to word: among how many neighbours each is chosen")] = 500,
     n_steps: Annotated[str, steps("Gradients for each text; auto: until the delta is small")] = "auto",
     tolerance: Annotated[float, Option(help="With auto, a small delta, in percent.", metavar="PERCENT")] = 5.0,
-    method: Annotated[str, checked("How they are summed", METHODS)] = "gausslegendre",
+    method: Annotated[str, named("How they are summed", "rule")] = "gausslegendre",
     seed: Annotated[
         int | None, Option(help="For a strategy that draws: another seed, another draw.", metavar="N")
     ] = None,
-    overflow: Annotated[str, checked("For texts too long for the model", OVERFLOWS)] = "truncate",
+    overflow: Annotated[str, chosen("For texts too long for the model", OVERFLOWS)] = "truncate",
     html: Annotated[Path | None, file_option("--html", "Write an HTML page; - is standard output.")] = None,
     json_path: Annotated[Path | None, file_option("--json", "Write JSON; - is standard output.")] = None,
+    format_name: Annotated[
+        str | None, named("Write this instead of showing words", "format", option="--format")
+    ] = None,
+    out: Annotated[Path | None, file_option("--out", "Write what --format names to this file, and show words.")] = None,
 ) -> None:
     """Explain texts: show what is found, and write it, whatever ends the work.
 
     Outputs are checked and texts are read before the model is loaded.
     """
-    outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
+    if out is not None and format_name is None:
+        raise ValueError(f"--out must come with --format, got {str(out)!r} alone; name a format, such as --format json")
+    formats = {"--html": "html", "--json": "json"} | ({} if format_name is None else {"--out": format_name})
+    paths = {"--html": html, "--json": json_path, "--out": out or (None if format_name is None else DASH)}
+    outputs = {option: path for option, path in paths.items() if path is not None}
     check_outputs(outputs, {"--file": file})
     texts = read_texts(text or [], file, column)
     messages = make_console(stderr=True)
@@ -80,7 +95,7 @@ def explain(
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
             path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-            explainer = models.load(model, trust_remote_code, **path, seed=seed)
+            explainer = models.load(model, trust_remote_code, **path, seed=seed, task=task, catalogue=context.obj)
             rule: dict[str, Any] = {
                 "baseline": baseline or "pad",
                 "method": method,
@@ -103,17 +118,22 @@ def explain(
                     bar.start()
                     bar.advance(bar.task_ids[0], len(result.text))
         finally:
-            written = not results or write_all(outputs, _contents(results))
+            written = not results or write_all(outputs, _contents(results, formats, context.obj))
     if not written:
         raise Exit(2)
 
 
-def _contents(results: Sequence[TextAttribution]) -> dict[str, Callable[[], str]]:
-    def as_json() -> str:
-        found = [result.to_dict() for result in results]
-        return json.dumps(found, allow_nan=False, ensure_ascii=False, indent=2) + "\n"
+def _contents(
+    results: Sequence[TextAttribution], formats: Mapping[str, str], catalogue: Catalogue
+) -> dict[str, Callable[[], str]]:
+    """Say how to write each output; a format is imported where its turn comes."""
 
-    return {"--html": lambda: html_page(result.to_picture() for result in results), "--json": as_json}
+    def written(name: str) -> str:
+        stream = io.StringIO()
+        catalogue.find(name, "format").make()(results, stream)
+        return stream.getvalue()
+
+    return {option: partial(written, name) for option, name in formats.items()}
 
 
 def _print(result: TextAttribution, *, first: bool, go_on: bool) -> None:

@@ -1,54 +1,81 @@
-"""Options that several commands share, and the names that they take."""
+"""Options that several commands share, and the checks of what is typed."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
-from typer import CallbackParam, Option
+from typer import CallbackParam, Context, Option
 
-# Written out, because the modules that own these names import PyTorch; a test compares them.
-STRATEGIES = ("greedy", "maxcount", "random_neighbor", "random_anchor", "straight_line", "staggered", "uniform")
-RANKED = ("greedy", "maxcount")  # the random ones have nothing to keep
-METHODS = ("gausslegendre", "riemann_left", "riemann_middle", "riemann_right", "riemann_trapezoid")
+from captum_dig.catalogue import CATALOGUE, Catalogue, Entry, Kind
+from captum_dig.checks import integer, one_of
+
 CANDIDATES = ("words", "all")
 PROTOCOLS = {"default": ("default",), "paper": ("paper",), "both": ("default", "paper")}
 # A knot of a path for each anchor: 1,000 take some 250 MB for a text of 100 tokens.
 MOST_ANCHORS = 1_000
 # Gauss-Legendre nodes take seconds to find at 20,000.
 MOST_STEPS = 20_000
-COMPARED = (
-    "integrated_gradients",
-    "dig_greedy",
-    "dig_maxcount",
-    "dig_random_anchor",
-    "dig_random_neighbor",
-    "staggered",
-    "input_x_gradient",
-    "deeplift",
-    "gradient_shap",
-    "leave_one_out",
-    "random",
-)
-
 
 TRUST = Option("--trust-remote-code", help="Run Python code that comes with the model; read it first.")
 
 
-def method_names(methods: str) -> list[str]:
-    """Read names with commas between; dashes are as good as underscores."""
-    return [name.strip().replace("-", "_") for name in methods.split(",") if name.strip()]
+def named(
+    meaning: str, *kinds: Kind, option: str | None = None, where: Callable[[Entry], bool] = lambda _: True
+) -> Any:
+    """Make an option that is a name of the catalogue, with the entries of plug-ins.
+
+    Args:
+        meaning: The beginning of the help, which goes on with the names.
+        kinds: Where to look the name up.
+        option: How the option is typed; None for the name of the argument.
+        where: Which of these entries count.
+    """
+
+    def check(context: Context, parameter: CallbackParam, value: str | None) -> str | None:
+        return value if value is None else _found(context.obj, parameter, value, kinds, where)
+
+    typed = () if option is None else (option,)
+    return Option(*typed, help=f"{meaning}: {_listed(kinds, where)}.", metavar="NAME", callback=check)
 
 
-def checked(meaning: str, names: Collection[str] = (), *, most: int | None = None) -> Any:
-    """Make an option that is one of the names, or a number from 1 to the most where there are none."""
-    listed = ", ".join(names)
+def several(meaning: str, *kinds: Kind, default: str | None = None) -> Any:
+    """Make an option that is names of the catalogue, with commas between or given several times.
 
-    def check(parameter: CallbackParam, value: Any) -> Any:
-        if value not in names if names else value < 1:
-            requirement = f"one of {listed}" if names else "an integer of at least 1"
-            raise ValueError(f"{parameter.opts[0]} must be {requirement}, got {value!r}")
-        return value if names else _no_more(parameter, value, most)
+    Args:
+        meaning: The beginning of the help, which goes on with the names.
+        kinds: Where to look the names up.
+        default: How the help calls the names that a comparison takes; the option is these where it is not given. None
+            for an option with a default of its own.
+    """
 
-    return Option(help=f"{meaning}{': ' if names else ''}{listed}.", metavar="NAME" if names else "N", callback=check)
+    def check(context: Context, parameter: CallbackParam, values: list[str] | None) -> list[str]:
+        if not values and default is not None:
+            return list(context.obj.defaults(*kinds))
+        names = [name.strip() for value in values or () for name in value.split(",") if name.strip()]
+        if not names:
+            raise ValueError(f"{parameter.opts[0]} must hold at least one name, got {','.join(values or ())!r}")
+        return [_found(context.obj, parameter, name, kinds) for name in names]
+
+    shown: bool | str = True if default is None else default
+    meaning = f"{meaning}, with commas between: {_listed(kinds)}."
+    return Option(help=meaning, metavar="NAMES", callback=check, show_default=shown)
+
+
+def chosen(meaning: str, names: Collection[str]) -> Any:
+    """Make an option that is one of a few words."""
+
+    def check(parameter: CallbackParam, value: str) -> str:
+        return one_of(parameter.opts[0], value, names)
+
+    return Option(help=f"{meaning}: {', '.join(names)}.", metavar="NAME", callback=check)
+
+
+def count(meaning: str, most: int | None = None) -> Any:
+    """Make an option that is a number from 1 to the most."""
+
+    def check(parameter: CallbackParam, value: int) -> int:
+        return _no_more(parameter, integer(parameter.opts[0], value, at_least=1), most)
+
+    return Option(help=f"{meaning}.", metavar="N", callback=check)
 
 
 def steps(meaning: str) -> Any:
@@ -65,13 +92,33 @@ def steps(meaning: str) -> Any:
     return Option(help=f"{meaning}.", metavar="N|auto", callback=check)
 
 
-def _no_more(parameter: CallbackParam, value: int, most: int | None) -> int:
-    if most is not None and value > most:
-        raise ValueError(f"{parameter.opts[0]} must be at most {most}, got {value}; more take hours, or all memory")
-    return value
-
-
 def file_option(name: str, meaning: str) -> Any:
     """Make an option that is a file to read or write."""
     # Not `readable`: Typer would ask that of outputs too, and in its own words.
     return Option(name, help=meaning, metavar="FILE", readable=False)
+
+
+def _listed(kinds: tuple[Kind, ...], where: Callable[[Entry], bool] = lambda _: True) -> str:
+    return ", ".join(Catalogue(tuple(filter(where, CATALOGUE))).names(*kinds))
+
+
+def _found(
+    catalogue: Catalogue,
+    parameter: CallbackParam,
+    name: str,
+    kinds: tuple[Kind, ...],
+    where: Callable[[Entry], bool] = lambda _: True,
+) -> str:
+    """Check a name; dashes are as good as underscores, and results keep an alias as it is."""
+    known = Catalogue(tuple(filter(where, catalogue)))
+    for spelled in (name, name.replace("-", "_")):
+        if known.get(spelled, *kinds) is not None:
+            return spelled
+    known.find(name, *kinds, argument=parameter.opts[0])
+    return name
+
+
+def _no_more(parameter: CallbackParam, value: int, most: int | None) -> int:
+    if most is not None and value > most:
+        raise ValueError(f"{parameter.opts[0]} must be at most {most}, got {value}; more take hours, or all memory")
+    return value

@@ -5,12 +5,13 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Exit, Option, echo
+from typer import Argument, Context, Exit, Option, echo
 
+from captum_dig.catalogue import Entry
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
-from captum_dig.cli.options import CANDIDATES, MOST_ANCHORS, RANKED, TRUST, checked
+from captum_dig.cli.options import CANDIDATES, MOST_ANCHORS, TRUST, chosen, count, named
 
 _NEIGHBORS_HELP = (
     "Rank the whole vocabulary of a model ahead of time.\n\n"
@@ -19,15 +20,21 @@ _NEIGHBORS_HELP = (
 )
 
 
+def _is_kept(entry: Entry) -> bool:
+    """Tell whether a search finds the same each time; the class of a plug-in says so itself."""
+    return not (entry.draws or getattr(entry.home, "draws", False))
+
+
 @app.command(help=_NEIGHBORS_HELP)
 def neighbors(
+    context: Context,
     model: Annotated[str | None, Argument(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     trust_remote_code: Annotated[bool, TRUST] = False,
     baseline: Annotated[str, Option(help="Starting point: pad, mask, unk, a token or id:N.", metavar="TOKEN")] = "pad",
-    strategy: Annotated[str, checked("How words on the way are chosen", RANKED)] = "greedy",
-    candidates: Annotated[str, checked("Choose among readable words, or all tokens", CANDIDATES)] = "words",
-    n_anchors: Annotated[int, checked("How many words lie on the way", most=MOST_ANCHORS)] = 30,
-    n_neighbors: Annotated[int, checked("Among how many neighbours each is chosen")] = 500,
+    strategy: Annotated[str, named("How words on the way are chosen", "search", where=_is_kept)] = "greedy",
+    candidates: Annotated[str, chosen("Choose among readable words, or all tokens", CANDIDATES)] = "words",
+    n_anchors: Annotated[int, count("How many words lie on the way", MOST_ANCHORS)] = 30,
+    n_neighbors: Annotated[int, count("Among how many neighbours each is chosen")] = 500,
     cache: Annotated[
         Path | None,
         Option(
@@ -42,7 +49,8 @@ def neighbors(
     started = time.perf_counter()
     with warnings_as_lines(messages):
         path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-        table = models.load(model, trust_remote_code, **path, cache=True if cache is None else cache).table(baseline)
+        kept_in = {"catalogue": context.obj, "cache": True if cache is None else cache}
+        table = models.load(model, trust_remote_code, **path, **kept_in).table(baseline)
         with progress_bar(messages, "Ranking", len(table), shown=is_watched()) as bar:
             for done in table.rank_all():
                 bar.update(bar.task_ids[0], completed=done)

@@ -7,14 +7,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Exit, Option, Typer
+from typer import Argument, Context, Exit, Option, Typer
 
+from captum_dig.catalogue import STRATEGIES
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import check_outputs, write_all
-from captum_dig.cli.options import COMPARED, MOST_STEPS, TRUST, checked, file_option, method_names
+from captum_dig.cli.options import MOST_STEPS, TRUST, count, file_option, several
 from captum_dig.records import to_json
 
 _STUDY_HELP = (
@@ -27,12 +28,15 @@ _MAKE_EXAMPLES = """Examples:
   captum-dig study make --data reviews.txt --n 20 --html page.html --key key.json
   captum-dig study score --key key.json answers-ann.json answers-bob.json"""
 
+_METHODS = ["integrated_gradients", "dig_greedy", "dig_maxcount"]
+
 study = Typer(help=_STUDY_HELP, no_args_is_help=False, rich_markup_mode="rich")
 app.add_typer(study, name="study", help=_STUDY_HELP, epilog=_MAKE_EXAMPLES)
 
 
 @study.command(help="Write a page on which people rank explanations, and the key to it.", epilog=_MAKE_EXAMPLES)
 def make(
+    context: Context,
     data: Annotated[
         str, Option(help="A file of texts (.txt, .tsv, .csv, .jsonl), or a data set on the hub.", metavar="FILE|NAME")
     ],
@@ -40,12 +44,10 @@ def make(
     key: Annotated[Path, file_option("--key", "The key, for you.")],
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     trust_remote_code: Annotated[bool, TRUST] = False,
-    methods: Annotated[
-        str, Option(help=f"Two or more, with commas between: {', '.join(COMPARED)}.", metavar="NAMES")
-    ] = "integrated_gradients,dig_greedy,dig_maxcount",
+    methods: Annotated[list[str], several("Two or more", *STRATEGIES)] = _METHODS,
     baseline: Annotated[str, Option(help="Starting point: pad, mask, unk, a token or id:N.", metavar="TOKEN")] = "pad",
-    n: Annotated[int, checked("How many texts, the first ones")] = 20,
-    n_steps: Annotated[int, checked("Gradients that a method may take for a text", most=MOST_STEPS)] = 50,
+    n: Annotated[int, count("How many texts, the first ones")] = 20,
+    n_steps: Annotated[int, count("Gradients that a method may take for a text", MOST_STEPS)] = 50,
     seed: Annotated[int, Option(help="For the order of the explanations.", metavar="N")] = 0,
     split: Annotated[str, Option(help="The split of a data set on the hub.", metavar="NAME")] = "test",
     column: Annotated[str | None, Option(help="The column of the texts.", metavar="NAME")] = None,
@@ -54,9 +56,8 @@ def make(
     outputs = {"--html": html, "--key": key}
     check_outputs(outputs, {"--data": Path(data)})
     texts = read_dataset(data, split, column, n)
-    names = method_names(methods)
-    if len(names) < 2:
-        raise ValueError(f"--methods must name at least two methods, got {methods!r}")
+    if len(methods) < 2:
+        raise ValueError(f"--methods must name at least two methods, got {', '.join(methods)!r}")
     messages = make_console(stderr=True)
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if is_watched() else nullcontext():
@@ -64,7 +65,7 @@ def make(
             from captum_dig.study import StudyItem, make_study
             from captum_dig.visualization import cut_text
 
-            explainer = models.load(model, trust_remote_code)
+            explainer = models.load(model, trust_remote_code, catalogue=context.obj)
         with progress_bar(messages, "Explaining", len(texts), shown=is_watched()) as bar:
 
             def progress(done: int) -> None:
@@ -73,7 +74,7 @@ def make(
             compared = bench.compare(
                 explainer,
                 texts,
-                names,
+                methods,
                 [baseline],
                 n_steps=n_steps,
                 top_fractions=(0.2,),
@@ -84,7 +85,7 @@ def make(
     items = [
         StudyItem(
             text.label,
-            {name: cut_text(text.text, text.word_offsets, text.find(name, baseline).word_scores) for name in names},
+            {name: cut_text(text.text, text.word_offsets, text.find(name, baseline).word_scores) for name in methods},
         )
         for text in compared.texts
     ]

@@ -1,27 +1,21 @@
-"""What several methods' scores of the same texts are worth.
+"""Several methods on the same texts, side by side.
 
-`results` holds the measurements that `captum_dig.comparison.comparing` makes, and averages them with intervals;
-`report` draws them as a table on the terminal, and as a page with plots and texts.
+`comparing`: the call that explains and measures. `settings`: how a comparison was made. `records`: measurements and
+their averages. `report`: tables, and a page with plots and texts. `results`: the `Comparison` that comes out.
+`journal`: finished texts on the disk. `identity`: how settings tell methods apart.
 """
 
-from captum_dig.comparison.records import (
-    METRICS,
-    ComparedText,
-    Comparison,
-    ComparisonSettings,
-    Measurement,
-    Metric,
-    Summary,
-)
+from captum_dig.comparison.records import ComparedText, Measurement, Summary
 from captum_dig.comparison.report import report_page, terminal_tables, title
+from captum_dig.comparison.results import Comparison
+from captum_dig.comparison.settings import ComparisonSettings, MeasureInfo
 
 __all__ = [
-    "METRICS",
     "ComparedText",
     "Comparison",
     "ComparisonSettings",
+    "MeasureInfo",
     "Measurement",
-    "Metric",
     "Summary",
     "report_page",
     "terminal_tables",

@@ -1,67 +1,55 @@
-"""Bench: attribution methods side by side, on the same texts, with the same number of gradients.
+"""Compare attribution methods on the same texts, with the same number of gradients.
 
-Takes a `TextExplainer`, texts and the names of methods; gives a frozen `Comparison` with what each method's scores are
-worth on each text. What is finished can be kept in a journal, so that a run that was cut off goes on where it was.
+Takes a `TextExplainer`, texts and names of methods; gives a frozen `Comparison` with the value of every measure for
+each method and text. A journal keeps finished texts, and a stopped run resumes from it. `captum_dig.comparison.results`
+draws the comparison.
 """
 
-import functools
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Final, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from captum_dig import __version__
+from captum_dig.catalogue import CATALOGUE, STRATEGIES, Catalogue
+from captum_dig.checks import at_least_one, integer
 from captum_dig.comparison.identity import identity
 from captum_dig.comparison.journal import Journal
-from captum_dig.comparison.records import ComparedText, Comparison, ComparisonSettings, Measurement
-from captum_dig.errors import ModelError, at_least_one
-from captum_dig.methods import METHODS, AttributionMethod, Budget, LeaveOneOut, PathMethod, Task
-from captum_dig.metrics import (
-    TokenBatch,
-    anchor_shares,
-    comprehensiveness,
-    delta_percent,
-    kendall_tau,
-    log_odds,
-    sufficiency,
-    word_approximation_error,
-)
+from captum_dig.comparison.records import ComparedText, Measurement
+from captum_dig.comparison.results import Comparison
+from captum_dig.comparison.settings import ComparisonSettings, MeasureInfo
+from captum_dig.errors import ModelError
+from captum_dig.methods.base import AttributionMethod, Plan, score
 from captum_dig.metrics.faithfulness import Protocol
-from captum_dig.models.encoding import Encoding, as_texts
-from captum_dig.paths import PathGenerator, StraightLine, WordPath
-from captum_dig.text.batches import check_ids, prepare
+from captum_dig.metrics.measures import Measure, Trial, Trials, load_measure, percent_of_change
+from captum_dig.models.encoding import Encoding
+from captum_dig.models.samples import as_texts
 from captum_dig.text.explainer import TextExplainer
+from captum_dig.text.questions import Questions, ScalarModel, ask, check_ids
 from captum_dig.vocabulary.readable import row_kinds
 
-# Methods that are a path of the explainer, and its strategy.
-STRATEGIES: Final = {
-    "dig_greedy": "greedy",
-    "dig_maxcount": "maxcount",
-    "dig_random_anchor": "random_anchor",
-    "dig_random_neighbor": "random_neighbor",
-    "dig_uniform": "uniform",
-    "staggered": "staggered",
-}
-NAMES: Final = ("integrated_gradients", *STRATEGIES, *(name for name in METHODS if name != "integrated_gradients"))
-# Looking around every point of every word's line takes seconds for a text.
-DEFAULT_METHODS: Final = tuple(name for name in NAMES if name != "dig_uniform")
+_FAITHFULNESS = ("log_odds", "comprehensiveness", "sufficiency")
+DEFAULT_METHODS: Final = CATALOGUE.defaults(*STRATEGIES)
+DEFAULT_MEASURES: Final = CATALOGUE.defaults("measure")
 
 
 def compare(
     explainer: TextExplainer,
     texts: Sequence[str],
     methods: Sequence[str | AttributionMethod] = DEFAULT_METHODS,
-    baselines: Sequence[str] = ("pad",),
+    baselines: Sequence[str | tuple[str, ...]] = ("pad",),
     *,
-    n_steps: int = 50,
+    n_steps: int | Literal["auto"] = 50,
     top_fractions: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.5),
     protocols: Sequence[Protocol] = ("default",),
+    measures: Sequence[str | Measure] = DEFAULT_MEASURES,
     n_curve_texts: int = 20,
     curve_steps: Sequence[int] = (8, 16, 32, 64, 128),
     internal_batch_size: int = 64,
@@ -71,22 +59,24 @@ def compare(
 ) -> Comparison:
     """Compare attribution methods on the same texts.
 
-    Every text is explained for the class that the model predicts. Texts that are longer than the model reads are cut.
+    Every text is explained for the predicted class. Texts longer than the model reads are cut.
 
     Args:
         explainer: The model, and the settings of the paths: anchors, neighbours, candidates.
         texts: The texts.
-        methods: Names from `NAMES`, or methods of your own.
-        baselines: What every word becomes at the baseline, as in `TextExplainer.explain`; each method runs from each.
-        n_steps: Gradients that a method may take for a text.
-        top_fractions: Shares of tokens to take away, in (0, 1].
+        methods: Names of the catalogue's paths, searches and methods, or methods of your own.
+        baselines: The tokens that replace every word, as in `TextExplainer.explain`; each method runs from each. A
+            tuple of tokens is one baseline: its tokens share the gradients, and the scores are averaged.
+        n_steps: Gradients that a method may take for a text; ``"auto"`` as in `TextExplainer.explain`.
+        top_fractions: Shares of tokens to remove, in (0, 1].
         protocols: ``"default"``, ``"paper"``, or both, as in `log_odds`.
-        n_curve_texts: For how many of the texts, the first ones, to find deltas for several numbers of steps.
-        curve_steps: Those numbers.
-        internal_batch_size: How many rows the model sees at once. It changes speed and memory only.
-        seed: For all that draws at random.
-        journal: A file to keep finished texts in, and to take them from, also for more texts later; or a function that
-            opens one for the settings of the comparison; None for no file.
+        measures: Names of the catalogue's measures, or measures of your own.
+        n_curve_texts: The number of texts, from the first on, that get deltas for several numbers of steps.
+        curve_steps: These numbers of steps.
+        internal_batch_size: The number of rows for the model at once. It changes speed and memory only.
+        seed: The seed of all random draws.
+        journal: A file that keeps finished texts; a later call with the same settings reads them, also for more texts.
+            Or a function that opens a journal for the settings of the comparison. None for no journal.
         progress: Called with the number of finished texts after each.
 
     Returns:
@@ -94,8 +84,7 @@ def compare(
 
     Raises:
         ValueError: If an argument is wrong, or the journal is that of another comparison.
-        ModelError: If the model has a single output, so that nothing can be said about probabilities; or a method
-            fails on it.
+        ModelError: If the model has no probabilities, for example with a single output; or if a method fails on it.
 
     Example:
         >>> explainer = TextExplainer.demo(n_anchors=3)
@@ -104,287 +93,235 @@ def compare(
         (2,)
     """
     texts = as_texts(texts)
-    _check(explainer, texts, seed=seed, n_curve_texts=n_curve_texts)
-    internal_batch_size = at_least_one("internal_batch_size", internal_batch_size)
-    # A model without a padding token reads one row at a time.
-    internal_batch_size = internal_batch_size if explainer.classifier.pads else 1
-    resolved = _resolve(explainer, methods, seed)
-    baseline_ids = _baseline_ids(explainer, baselines)
-    bench = _Bench(explainer, resolved, baseline_ids, internal_batch_size)
+    if not texts:
+        raise ValueError("texts must hold at least one text, got none")
+    seed, n_curve_texts = integer("seed", seed, 0), integer("n_curve_texts", n_curve_texts, 0)
+    explainer.task.check_measurable()
+    plan = Plan(n_steps, rows_at_once=explainer.rows_at_once(internal_batch_size))
+    resolved = _methods(explainer, methods, seed)
+    chosen = _measures(explainer.catalogue, measures, _protocols(protocols))
+    by_name = _baselines(explainer, baselines)
     settings = ComparisonSettings(
         model=explainer.classifier.name,
         fingerprint=f"{explainer.classifier.fingerprint}-{explainer.encoder.fingerprint}",
         methods=tuple(method.name for method in resolved),
         details=tuple(map(identity, resolved)),
-        baselines=tuple(baselines),
+        baselines=tuple(by_name),
         candidates=explainer.candidates_name,
-        n_steps=at_least_one("n_steps", n_steps),
+        n_steps=plan.n_steps,
         top_fractions=_fractions(top_fractions),
-        protocols=_protocols(protocols),
+        protocols=tuple(protocols),
         n_curve_texts=n_curve_texts,
         curve_steps=tuple(at_least_one("curve_steps", steps) for steps in curve_steps),
         seed=seed,
         version=__version__,
-        baseline_ids=tuple(baseline_ids.values()),
+        baseline_ids=tuple(i for ids in by_name.values() for i in ids),
+        measures=tuple(map(MeasureInfo.of, chosen)),
     )
+    bench = _Bench(explainer, resolved, by_name, chosen, plan, settings)
     kept = Journal(journal, settings) if isinstance(journal, str | Path) else journal and journal(settings)
     done: list[ComparedText] = []
     try:
         for number, text in enumerate(texts):
-            done.append(bench.finish(number, text, settings, kept))
+            found = None if kept is None else kept.find(number, text)
+            if found is None:
+                found = bench.measure(number, text)
+                if kept is not None:
+                    kept.append(number, found)
+            done.append(found)
             if progress is not None:
                 progress(number + 1)
     finally:
         for method in resolved:
-            if isinstance(method, PathMethod):
+            if method.path is not None:
                 method.path.store()
     return Comparison(settings, tuple(done))
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """A method's answer to a text from one baseline."""
-
-    method: AttributionMethod
-    baseline: str
-    task: Task
-    budget: Budget
-    scores: Tensor
-    seconds: float
-    change: float
-
-
-@dataclass(frozen=True)
 class _Bench:
-    """Where methods are measured: what stays the same from text to text."""
+    """Everything a text needs that does not change between texts."""
 
     explainer: TextExplainer
     methods: tuple[AttributionMethod, ...]
-    baseline_ids: dict[str, int]
-    internal_batch_size: int
-    # A path from word to word is worth the same for a word in every text: (path, baseline, token) -> numbers.
-    known: dict[tuple[PathGenerator, int, int], dict[str, float]] = field(default_factory=dict)
+    baselines: Mapping[str, tuple[int, ...]]
+    measures: tuple[Measure, ...]
+    plan: Plan
+    settings: ComparisonSettings
+    # On a path from word to word, a word has the same numbers in every text.
+    known: dict[tuple[Any, ...], float] = field(default_factory=dict)
 
-    @functools.cached_property
+    @cached_property
     def kinds(self) -> dict[str, Tensor]:
-        """Kinds of rows that are told apart."""
+        """Masks of the kinds of rows."""
         return row_kinds(self.explainer.encoder.tokenizer, len(self.explainer.vocabulary))
 
-    def finish(self, number: int, text: str, settings: ComparisonSettings, kept: Journal | None) -> ComparedText:
-        """Look a text up among those that are finished, or measure it and keep it."""
-        found = None if kept is None else kept.find(number, text)
-        if found is None:
-            found = self.measure(number, text, settings)
-            if kept is not None:
-                kept.append(number, found)
-        return found
-
-    def measure(self, number: int, text: str, settings: ComparisonSettings) -> ComparedText:
+    def measure(self, number: int, text: str) -> ComparedText:
         """Explain one text by every method from every baseline, and measure the scores."""
-        classifier = self.explainer.classifier
-        name = f"text {number + 1}"
+        encoding = self._read(number, text)
+        # The draws of a text depend on its number only, not on the texts finished before it.
+        plan = replace(self.plan, seed=(1_000_003 * self.settings.seed + number) % 2**63)
+        steps = self.settings.curve_steps if number < self.settings.n_curve_texts else ()
+        with self.explainer.classifier.evaluating():
+            asked = {name: self._ask(encoding, ids) for name, ids in self.baselines.items()}
+            tried = [self._try(method, name, asked[name], plan) for name in asked for method in self.methods]
+            trials = self._trials(encoding, next(iter(asked.values())), tuple(trial for trial, _, _ in tried))
+            columns = {measure.name: measure(trials) for measure in self.measures}
+            curves = [_curve(trial, steps) for trial in trials.trials]
+        measurements = tuple(
+            Measurement(
+                method=trial.method.name,
+                baseline=trial.baseline,
+                word_scores=tuple(sum(float(trial.scores[0, j]) for j in word) for word in encoding.words),
+                n_gradients=n_gradients,
+                seconds=seconds,
+                values={name: value for name, column in columns.items() if (value := column[place]) is not None},
+                curve=curves[place],
+            )
+            for place, (trial, n_gradients, seconds) in enumerate(tried)
+        )
+        target = next(iter(asked.values())).choices[0].target
+        return ComparedText(text, target, self.explainer.task.labels[target], encoding.word_offsets, measurements)
+
+    def _read(self, number: int, text: str) -> Encoding:
+        explainer, name = self.explainer, f"text {number + 1}"
         with warnings.catch_warnings():
-            # What it says of windows is for explanations.
+            # Its hint about windows applies to explanations only.
             warnings.simplefilter("ignore")
-            encoding = self.explainer.encoder.encode(text, "truncate", name)[0]
+            encoding = explainer.task.read(text, explainer.encoder, "truncate", name)[0]
         if encoding.truncated:
             warnings.warn(
                 f"{name} is longer than the model reads: its last {encoding.truncated} tokens are cut off", stacklevel=4
             )
         if all(encoding.special):
             warnings.warn(f"{name} has no word to explain, and does not count", stacklevel=4)
-        check_ids(encoding, len(self.explainer.vocabulary), name)
-        # Each text draws its own numbers, whichever were finished before it.
-        budget = Budget(settings.n_steps, self.internal_batch_size, (1_000_003 * settings.seed + number) % 2**63)
-        curve_steps = settings.curve_steps if number < settings.n_curve_texts else ()
-        with classifier.evaluating():
-            trials = [trial for name in self.baseline_ids for trial in self._try(encoding, name, budget)]
-            faithfulness = self._faithfulness(encoding, trials, settings)
-            curves = [self._curve(trial, curve_steps) for trial in trials]
-        numbers = [
-            values | self._agreement(trials, trial) | self._accuracy(trial) | self._way(encoding, trial)
-            for values, trial in zip(faithfulness, trials, strict=True)
-        ]
-        measurements = [
-            Measurement(
-                method=trial.method.name,
-                baseline=trial.baseline,
-                word_scores=tuple(sum(float(trial.scores[0, j]) for j in word) for word in encoding.words),
-                n_gradients=trial.budget.n_steps if trial.method.n_gradients is None else trial.method.n_gradients,
-                seconds=trial.seconds,
-                values=values,
-                curve=curve,
-            )
-            for trial, values, curve in zip(trials, numbers, curves, strict=True)
-        ]
-        target = int(trials[0].task.target)
-        return ComparedText(text, target, classifier.labels[target], encoding.word_offsets, tuple(measurements))
+        check_ids(encoding, len(explainer.vocabulary), name)
+        return encoding
 
-    def _try(self, encoding: Encoding, baseline: str, budget: Budget) -> list[_Trial]:
-        classifier = self.explainer.classifier
-        task, at_input, at_baseline = prepare(
-            classifier, self.explainer.encoder, self.baseline_ids[baseline], [encoding], [None]
-        )
-        change = float((at_input - at_baseline)[0, task.target])
-        trials = []
-        for method in self.methods:
-            started = time.perf_counter()
-            scores = method(task, budget).cpu()
-            trials.append(_Trial(method, baseline, task, budget, scores, time.perf_counter() - started, change))
-        return trials
+    def _ask(self, encoding: Encoding, baseline_ids: tuple[int, ...]) -> Questions:
+        explainer = self.explainer
+        wanted = [explainer.task.resolve("predicted")]
+        return ask(explainer.classifier, explainer.task, explainer.encoder, baseline_ids, [encoding], wanted)
 
-    def _faithfulness(
-        self, encoding: Encoding, trials: Sequence[_Trial], settings: ComparisonSettings
-    ) -> list[dict[str, tuple[float, ...]]]:
-        """The metrics of all trials at once: equal sentences are run once."""
-        encoder, classifier = self.explainer.encoder, self.explainer.classifier
-        inputs = {name: tensor.to(classifier.device) for name, tensor in encoder.pad([encoding]).items()}
-        ids = inputs["input_ids"].repeat(len(trials), 1)
-        special = torch.tensor([encoding.special], device=ids.device).repeat(len(trials), 1)
-        # A tokenizer that knows no padding has nothing but a baseline to put into a word's place.
-        pad_id = next(iter(self.baseline_ids.values())) if encoder.pad_id is None else encoder.pad_id
-        batch = TokenBatch(ids, torch.ones_like(ids), special, pad_id)
-        scores = torch.cat([trial.scores for trial in trials]).to(ids.device)
-        target = trials[0].task.target.expand(len(trials))
+    def _try(self, method: AttributionMethod, baseline: str, asked: Questions, plan: Plan) -> tuple[Trial, int, float]:
+        """Score a text by one method; return the trial, its gradients and its seconds."""
+        started = time.perf_counter()
+        # A task may choose several numbers of a text; only the first is compared.
+        first = torch.zeros(1, dtype=torch.int64, device=asked.by_baseline[0].inputs.device)
+        questions = tuple(question.take(first) for question in asked.by_baseline)
+        scores = score(method, questions, plan)
+        seconds = time.perf_counter() - started
+        change = float(torch.stack([question.changes(plan.rows_at_once) for question in questions]).mean())
+        taken = replace(plan, n_steps=scores.n_gradients[0]) if scores.n_gradients[0] else plan
+        trial = Trial(method, baseline, self.baselines[baseline], questions, taken, scores.values.cpu(), change)
+        return trial, scores.n_gradients[0], seconds
 
-        def forward(some_ids: Tensor, mask: Tensor) -> Tensor:
-            # Rows of one length at a time: without padding, which leaks into some models.
-            # Where nothing is left, one token of padding is.
+    def _trials(self, encoding: Encoding, asked: Questions, trials: tuple[Trial, ...]) -> Trials:
+        explainer, question = self.explainer, trials[0].question
+        model, task = explainer.classifier, explainer.task
+        # Without a padding token, the baseline replaces a removed word.
+        pad_id = explainer.encoder.pad_id
+        columns = dict(zip(asked.names, question.columns, strict=True))
+
+        def log_probability(ids: Tensor, mask: Tensor) -> Tensor:
+            # Rows of one length at a time need no padding, which some models attend to.
+            # If no token is left, one token of padding is.
             lengths = mask.sum(dim=1).clamp(min=1)
-            logits = torch.empty(len(some_ids), len(classifier.labels), dtype=torch.float32, device=ids.device)
+            found = torch.empty(len(ids), dtype=torch.float32, device=ids.device)
             for length in lengths.unique().tolist():
                 here = lengths == length
-                columns = {name: column[:, :length].expand(int(here.sum()), -1) for name, column in inputs.items()}
-                logits[here] = classifier.logits(**columns | {"input_ids": some_ids[here, :length]}).float()
-            return logits
+                n_rows = int(here.sum())
+                inputs = {name: column[:, :length].expand(n_rows, -1) for name, column in columns.items()}
+                output = model.output(**inputs | {"input_ids": ids[here, :length]})
+                found[here] = _probable(task.log_probability(output, question.places.expand(n_rows, -1))).float()
+            return found
 
-        found: dict[str, list[Tensor]] = {}
-        for protocol in settings.protocols:
-            for metric in (log_odds, comprehensiveness, sufficiency):
-                found[metric.__name__ if protocol == "default" else f"paper_{metric.__name__}"] = [
-                    metric(
-                        forward,
-                        batch,
-                        scores,
-                        target,
-                        top_fraction=fraction,
-                        protocol=cast("Protocol", protocol),
-                        batch_size=self.internal_batch_size,
-                    )
-                    for fraction in settings.top_fractions
-                ]
-        return [
-            {name: tuple(float(column[i]) for column in columns) for name, columns in found.items()}
-            for i in range(len(trials))
-        ]
+        def pick(output: Any, places: Tensor) -> Tensor:
+            return _probable(task.log_probability(output, places))
 
-    def _agreement(self, trials: Sequence[_Trial], trial: _Trial) -> dict[str, tuple[float, ...]]:
-        """Tau with leave-one-out, where that is among the methods."""
-        for other in trials:
-            if (other.method.name, other.baseline) == (LeaveOneOut.name, trial.baseline):
-                ids = torch.ones_like(trial.scores, dtype=torch.int64)
-                batch = TokenBatch(ids, ids, trial.task.fixed.cpu(), pad_id=0)
-                return {"kendall_tau": (float(kendall_tau(trial.scores, other.scores, batch)),)}
-        return {}
-
-    def _accuracy(self, trial: _Trial) -> dict[str, tuple[float, ...]]:
-        if not trial.method.completes:
-            return {}
-        delta, change = (
-            trial.scores.double().sum(dim=1) - trial.change,
-            torch.tensor([trial.change], dtype=torch.float64, device="cpu"),
-        )
-        percent = delta_percent(delta, change)
-        return {"delta": (float(delta),), "change": (trial.change,), "delta_percent": (float(percent),)}
-
-    def _curve(self, trial: _Trial, steps: Sequence[int]) -> tuple[float, ...]:
-        """Deltas in percent by the number of steps."""
-        if not isinstance(trial.method, PathMethod):
-            return ()
-        percents = []
-        for n_steps in steps:
-            method = replace(trial.method, n_gradients=n_steps)
-            try:
-                scores = method(trial.task, trial.budget).cpu()
-            except ValueError:
-                # Fewer steps than the path has members.
-                percents.append(math.nan)
-                continue
-            percents.append(self._accuracy(replace(trial, scores=scores))["delta_percent"][0])
-        return tuple(percents)
-
-    def _way(self, encoding: Encoding, trial: _Trial) -> dict[str, tuple[float, ...]]:
-        """What the path passes, averaged over the tokens that move."""
-        path = trial.method.path if isinstance(trial.method, PathMethod) else None
-        # Of other paths the way of a word may depend on the rest of the text.
-        if not isinstance(path, StraightLine | WordPath):
-            return {}
-        goal = self.baseline_ids[trial.baseline]
-        moving = [i for i, mark in zip(encoding.ids, encoding.special, strict=True) if not mark and i != goal]
-        new = sorted({i for i in moving if (path, goal, i) not in self.known})
-        if new:
-            # One by one: in another company a word's numbers may be rounded otherwise.
-            self.known.update({(path, goal, i): self._ways(path, goal, [i])[0] for i in new})
-        ways = [self.known[path, goal, i] for i in moving]
-        return {name: (sum(way[name] for way in ways) / len(ways),) for name in ways[0]} if ways else {}
-
-    def _ways(self, path: StraightLine | WordPath, goal: int, ids: Sequence[int]) -> list[dict[str, float]]:
-        vocabulary = self.explainer.vocabulary
-        rows = vocabulary.rows[list(ids)]
-        knots = path(rows, vocabulary.rows[[goal]].expand_as(rows))
-        columns = {"word_approximation_error": word_approximation_error(knots[:, :, None], vocabulary)}
-        if isinstance(path, WordPath):
-            anchors = path.anchor_ids(torch.tensor(ids, dtype=torch.int64, device="cpu"), goal)[:, 1:]
-            columns |= {f"{name}_anchors": share for name, share in anchor_shares(anchors, self.kinds).items()}
-        return [{name: float(column[i]) for name, column in columns.items()} for i in range(len(ids))]
-
-
-def _check(explainer: TextExplainer, texts: Sequence[str], **numbers: int) -> None:
-    if not texts:
-        raise ValueError("texts must hold at least one text, got none")
-    for argument, value in numbers.items():
-        if not isinstance(value, int) or value < 0:
-            raise ValueError(f"{argument} must be an integer of at least 0, got {value!r}")
-    classifier = explainer.classifier
-    if len(classifier.labels) < 2:
-        raise ModelError(f"model must have at least two classes, got {classifier.labels}")
-    kind = getattr(classifier.model.config, "problem_type", None)
-    if kind in ("regression", "multi_label_classification"):
-        raise ModelError(
-            f"model must choose one of its classes, got problem_type {kind!r}; "
-            "use captum_dig.metrics with a forward function of your own"
+        return Trials(
+            trials=trials,
+            input_ids=torch.tensor(encoding.ids, dtype=torch.int64, device="cpu"),
+            pad_id=next(iter(self.baselines.values()))[0] if pad_id is None else pad_id,
+            top_fractions=self.settings.top_fractions,
+            log_probability=log_probability,
+            soft_log_probability=ScalarModel(model, asked.names, pick),
+            vocabulary=explainer.vocabulary,
+            row_kinds=lambda: self.kinds,
+            seed=trials[0].plan.seed,
+            known=self.known,
         )
 
 
-def _resolve(
+def _probable(found: Tensor | None) -> Tensor:
+    if found is None:
+        raise ModelError("task must give log-probabilities to be compared, got None; use captum_dig.metrics")
+    return found
+
+
+def _curve(trial: Trial, steps: Sequence[int]) -> tuple[float, ...]:
+    """Deltas in percent by the number of steps, for methods along a path."""
+    if trial.method.path is None or not trial.method.completes or trial.method.n_gradients is not None:
+        return ()
+    percents = []
+    for n_steps in steps:
+        try:
+            scores = score(trial.method, trial.questions, replace(trial.plan, n_steps=n_steps)).values.cpu()
+        except ValueError:
+            # Fewer steps than paths.
+            percents.append(math.nan)
+            continue
+        percents.append(percent_of_change(replace(trial, scores=scores)))
+    return tuple(percents)
+
+
+def _methods(
     explainer: TextExplainer, methods: Sequence[str | AttributionMethod], seed: int
 ) -> tuple[AttributionMethod, ...]:
     if not methods or isinstance(methods, str):
         raise ValueError(f"methods must be a sequence of at least one name or AttributionMethod, got {methods!r}")
-    found: list[AttributionMethod] = []
-    for method in methods:
-        if isinstance(method, AttributionMethod):
-            found.append(method)
-        elif method in STRATEGIES:
-            found.append(PathMethod(method, explainer.path(STRATEGIES[method], seed=seed)))
-        elif method in METHODS:
-            found.append(METHODS[method])
-        else:
-            raise ValueError(f"methods must be among {', '.join(map(repr, NAMES))}, got {method!r}")
+    found = tuple(explainer.method(method, seed=seed, argument="methods") for method in methods)
     names = [method.name for method in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"methods must have names of their own, got {twice[0]!r} more than once")
-    return tuple(found)
+    return found
 
 
-def _baseline_ids(explainer: TextExplainer, baselines: Sequence[str]) -> dict[str, int]:
-    if not baselines or isinstance(baselines, str) or not all(isinstance(baseline, str) for baseline in baselines):
+def _measures(
+    catalogue: Catalogue, measures: Sequence[str | Measure], protocols: tuple[str, ...]
+) -> tuple[Measure, ...]:
+    """The measures by their names, those of faithfulness once for each protocol."""
+    if isinstance(measures, str):
+        raise ValueError(f"measures must be a sequence of names or Measures, got {measures!r}")
+    found: dict[str, Measure] = {}
+    for measure in measures:
+        names: Sequence[str | Measure] = [measure]
+        if measure in _FAITHFULNESS:
+            names = [str(measure) if protocol == "default" else f"paper_{measure}" for protocol in protocols]
+        for name in names:
+            one = name
+            if not isinstance(one, Measure):
+                one = load_measure(catalogue.find(one, "measure", argument="measures", remedy="or pass a Measure"))
+            if one.name in found:
+                raise ValueError(f"measures must have names of their own, got {one.name!r} more than once")
+            found[one.name] = one
+    return tuple(found.values())
+
+
+def _baselines(explainer: TextExplainer, baselines: Sequence[str | tuple[str, ...]]) -> dict[str, tuple[int, ...]]:
+    if not baselines or isinstance(baselines, str):
         raise ValueError(f"baselines must be a sequence of at least one token, got {baselines!r}")
-    if len(set(baselines)) < len(baselines):
-        raise ValueError(f"baselines must be different, got {list(baselines)}; name each once")
-    return {
-        baseline: explainer.encoder.token_id("baselines", baseline, len(explainer.vocabulary)) for baseline in baselines
-    }
+    found: dict[str, tuple[int, ...]] = {}
+    for baseline in baselines:
+        tokens = baseline if isinstance(baseline, tuple) else (baseline,)
+        if not tokens or not all(isinstance(token, str) for token in tokens):
+            raise ValueError(f"baselines must be a sequence of at least one token, got {baselines!r}")
+        name = ", ".join(tokens)
+        if name in found:
+            raise ValueError(f"baselines must be different, got {list(baselines)}; name each once")
+        ids = (explainer.encoder.token_id("baselines", token, len(explainer.vocabulary)) for token in tokens)
+        found[name] = tuple(ids)
+    return found
 
 
 def _fractions(top_fractions: Sequence[float]) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
-"""Identity: a method in full, so that journals keep apart what may give other scores.
+"""Identity: a string for a method that differs if its scores may differ.
 
-Takes an attribution method; gives a string for the settings of a comparison. Code of this package is known by its
-version; code of anybody else is hashed.
+Takes an attribution method; gives a string for the settings of a comparison, which `journal` compares. The version
+stands for the code of this package; the code of users is hashed.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Final
 
 from captum_dig.methods import AttributionMethod
 
-# How far to follow what a method holds: a path, its inner path, the search of that.
+# Levels of attributes to follow: a path, its inner path, the search of that.
 _DEPTH: Final = 4
 _LIBRARIES: Final = ("captum_dig", "captum", "faiss", "numpy", "torch", "transformers")
 # CPython's Py_TPFLAGS_HEAPTYPE.
@@ -20,18 +20,18 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
 def identity(method: AttributionMethod) -> str:
-    """Write down a method, its parts, and a hash of the classes that a user wrote for them.
+    """Describe a method, its parts, and a hash of the user's classes among them.
 
     Args:
         method: The method.
 
     Returns:
-        How it prints; where classes outside of this package take part, with a hash of their source and attributes. A
-        class without source, as on Python's command line, counts by its compiled code.
+        The `repr` of the method. If classes outside of this package take part, a hash of their source and attributes
+        follows. For a class without source, as on Python's command line, its compiled code is hashed.
 
     Example:
-        >>> from captum_dig.methods import METHODS
-        >>> identity(METHODS["random"])
+        >>> from captum_dig.methods.random import RandomScores
+        >>> identity(RandomScores())
         'RandomScores()'
     """
     told = sorted(_describe(kind) for kind in _classes(method, _DEPTH))
@@ -41,9 +41,9 @@ def identity(method: AttributionMethod) -> str:
 
 
 def _classes(value: object, depth: int) -> set[type]:
-    """The classes of a value and of what it holds, without those of libraries."""
+    """The classes of a value and of its attributes, without those of libraries."""
     kinds = {kind for kind in type(value).__mro__ if _is_the_users(kind)}
-    # What a library's object holds is the library's matter.
+    # The attributes of a library's object are not followed.
     if depth and (kinds or _package(type(value)) == "captum_dig"):
         for part in getattr(value, "__dict__", {}).values():
             for one in part if isinstance(part, tuple | list) else (part,):
@@ -57,7 +57,7 @@ def _package(kind: type) -> str:
 
 def _is_the_users(kind: type) -> bool:
     if kind.__module__ == "builtins":
-        # A class that `exec` made says that it is a built-in one, but Python code made it.
+        # A class made by `exec` has the module `builtins`, although it is Python code.
         return bool(kind.__flags__ & _MADE_BY_PYTHON)
     return _package(kind) not in _LIBRARIES and _package(kind) not in sys.stdlib_module_names
 
@@ -67,7 +67,7 @@ def _describe(kind: type) -> tuple[str, str, str]:
         source = inspect.getsource(kind)
     except (OSError, TypeError):
         source = "\n".join(f"{name} {_code(value)}" for name, value in sorted(vars(kind).items()))
-    # An attribute may have been set after the class was written.
+    # An attribute may have been changed after the class was made.
     attributes = {
         name: value for name, value in vars(kind).items() if not name.startswith("__") and isinstance(value, _PLAIN)
     }
@@ -75,7 +75,7 @@ def _describe(kind: type) -> tuple[str, str, str]:
 
 
 def _code(value: object) -> str:
-    """The compiled code of a function, without places in memory and files."""
+    """The compiled code of a function, without memory addresses and file names."""
     code = getattr(value, "__code__", None)
     if code is None:
         return ""

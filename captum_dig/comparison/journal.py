@@ -1,7 +1,7 @@
-"""Journal: finished work, one line of JSON for each text, kept as it is done.
+"""Journal: a file of finished texts, one line of JSON for each, written as soon as it is finished.
 
-Takes the settings of a comparison; gives back what earlier runs with these settings finished. Every line carries a hash
-of itself, so a line that was cut off or damaged is not read, and its text is done again.
+Takes the settings of a comparison; gives the finished texts of earlier runs with these settings. Every line has a hash,
+so a damaged line is skipped and its text is done again. `captum_dig.comparison.comparing` reads and appends.
 """
 
 import hashlib
@@ -15,33 +15,34 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from captum_dig.comparison.records import ComparedText, ComparisonSettings, check_text
+from captum_dig.comparison.records import ComparedText, check_text
+from captum_dig.comparison.settings import ComparisonSettings
 from captum_dig.records import integer
 
-# To be raised with every change to the file.
+# Raise it with every change to the format.
 _FORMAT: Final = 2
 _LINE: Final = re.compile(rb'\{"check": "([0-9a-f]{16})", (.*\})', re.DOTALL)
 _BEGIN: Final = re.compile(rb'\{"check": "[0-9a-f]{16}", ')
-# Two of these are left of a first line in which a byte is wrong.
+# If one byte of a first line is wrong, two of these are still in it.
 _TRACES: Final = (b'{"check": "', b'"journal": ', b'"settings": ')
-# No waiting for the other end where somebody puts a pipe in the file's place.
+# Opening must not block if the path is a pipe.
 _AT_ONCE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Journal:
     """A file of finished texts.
 
-    A file whose first line is damaged is set aside, with a warning. Nobody but its owner can read the file.
+    A file whose first line is damaged is renamed, with a warning. Only its owner can read the file.
 
     Args:
-        path: The file; it is made if it is not there, and its folder too.
+        path: The file; it and its folder are made if they do not exist.
         settings: The comparison that the texts belong to.
 
     Attributes:
         path: The file.
 
     Raises:
-        ValueError: If the file is no journal, that of another comparison, or one of another version.
+        ValueError: If the file is no journal, or that of another comparison or version.
         OSError: If it cannot be read or made.
     """
 
@@ -49,7 +50,7 @@ class Journal:
         self.path = Path(path)
         self._texts: dict[tuple[int, str], ComparedText] = {}
         self._closed = False
-        # It also marks the lines, so that those of another comparison are told apart.
+        # It is hashed into every line, so lines of another comparison are recognised.
         self._head = _line({"journal": _FORMAT, "settings": settings.to_dict()})
         written = _read(self.path)
         if not written.startswith(self._head):
@@ -59,7 +60,7 @@ class Journal:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _append(self.path, self._head[len(written) :], new=True)
             written = self._head
-        # A line without its end was cut off.
+        # A last line without a line feed was cut off.
         self._cut_off = not written.endswith(b"\n")
         for line in written.split(b"\n")[1:]:
             self._take(line, settings)
@@ -69,13 +70,13 @@ class Journal:
         return self._texts.get((number, text))
 
     def append(self, number: int, text: ComparedText) -> None:
-        """Write a finished text to the disk; where that takes no more, say so once, and go on without."""
+        """Write a finished text to the disk; if that fails, warn once and continue without the file."""
         self._texts[number, text.text] = text
         if self._closed:
             return
         line = _line({"number": number, "text": text.to_dict()}, self._head)
         try:
-            # One that is gone is not made again: it would have no first line.
+            # A removed file is not made again: it would lack the first line.
             _append(self.path, b"\n" * self._cut_off + line)
             self._cut_off = False
         except OSError as error:
@@ -83,7 +84,7 @@ class Journal:
             warnings.warn(f"finished texts are not kept from here on: {self.path}: {error.strerror}", stacklevel=4)
 
     def _take(self, line: bytes, settings: ComparisonSettings) -> None:
-        """Read a line; what is wrong with it in any way is left out, and done again."""
+        """Read a line; skip it if anything is wrong, and its text is done again."""
         try:
             entry = _checked(line, self._head)
             text = ComparedText.from_dict(entry["text"])
@@ -118,7 +119,7 @@ class Journal:
 
 
 def _read(path: Path) -> bytes:
-    """The content of a file, nothing where there is none; never waits for a pipe."""
+    """The content of a file; empty if there is no file. It never blocks on a pipe."""
     try:
         handle = os.open(path, os.O_RDONLY | _AT_ONCE)
     except FileNotFoundError:
@@ -133,7 +134,7 @@ def _read(path: Path) -> bytes:
 
 
 def _append(path: Path, data: bytes, *, new: bool = False) -> None:
-    """Write whole lines to the end of a file, so that runs can share it, and wait until the disk has them."""
+    """Append whole lines to a file in one write, which runs can share, and wait until they are on disk."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | _AT_ONCE | (os.O_CREAT if new else 0), 0o600)
     with os.fdopen(handle, "ab") as file:
         file.write(data)
@@ -142,7 +143,7 @@ def _append(path: Path, data: bytes, *, new: bool = False) -> None:
 
 
 def _line(data: Mapping[str, Any], head: bytes = b"") -> bytes:
-    """Write a line, with a hash of the first line and of what stands in it."""
+    """Make a line with a hash of the first line and of its own content."""
     content = json.dumps(data, allow_nan=False, sort_keys=True).encode()
     return b'{"check": "%s", %s\n' % (_check(head, content), content[1:])
 
@@ -151,7 +152,7 @@ def _checked(line: bytes, head: bytes = b"") -> dict[str, Any]:
     """Read a line.
 
     Raises:
-        ValueError: If it is not as it was written.
+        ValueError: If it has another hash.
     """
     found = _LINE.fullmatch(line)
     if found is None or found[1] != _check(head, b"{" + found[2]):
@@ -161,7 +162,7 @@ def _checked(line: bytes, head: bytes = b"") -> dict[str, Any]:
 
 
 def _read_old(line: bytes) -> dict[str, Any] | None:
-    """Read the first line of a journal from before lines had hashes; None if it is none."""
+    """Read the first line of a journal of the format without hashes; None for other lines."""
     try:
         head = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,22 +1,20 @@
-"""Comparison: what the scores of several methods are worth on the same texts.
+"""Records: the measurements of a comparison, their averages, and JSON that reads back.
 
-Takes the measurements that `captum_dig.comparison.comparing` made; gives averages with intervals, tests against a
-method, the texts where methods disagree most, a table, and JSON that reads back. `report`, beside this, draws it.
+Takes the measurements of `captum_dig.comparison.comparing`; gives averages with intervals, tests against a method, and
+the texts where methods disagree most. `report` draws them.
 """
 
-import io
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from rich.console import Console
 
+from captum_dig.comparison.settings import ComparisonSettings, MeasureInfo, known_measures
 from captum_dig.metrics import (
     Interval,
     PairedTest,
@@ -31,7 +29,6 @@ from captum_dig.records import (
     check_keys,
     count,
     from_json,
-    integer,
     mapping,
     of_format,
     real,
@@ -42,7 +39,6 @@ from captum_dig.records import (
     tuple_of,
 )
 from captum_dig.visualization import cut_text
-from captum_dig.visualization.writing import write_whole
 
 FORMAT = "captum_dig.Comparison"
 FORMAT_VERSION = 1
@@ -52,136 +48,17 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Metric:
-    """How to read a number.
-
-    Attributes:
-        title: What tables call it.
-        better: 1 if higher is better, -1 if lower is, 0 if neither.
-        by_fraction: Whether there is one number for each top fraction.
-    """
-
-    title: str
-    better: int
-    by_fraction: bool = False
-
-
-METRICS: Final[dict[str, Metric]] = {
-    "log_odds": Metric("log-odds", -1, by_fraction=True),
-    "comprehensiveness": Metric("comprehensiveness", 1, by_fraction=True),
-    "sufficiency": Metric("sufficiency", -1, by_fraction=True),
-    "paper_log_odds": Metric("log-odds, paper's protocol", -1, by_fraction=True),
-    "paper_comprehensiveness": Metric("comprehensiveness, paper's protocol", 1, by_fraction=True),
-    "paper_sufficiency": Metric("sufficiency, paper's protocol", -1, by_fraction=True),
-    "kendall_tau": Metric("tau with leave-one-out", 1),
-    "delta": Metric("delta", 0),
-    "change": Metric("change of the output", 0),
-    "delta_percent": Metric("delta %", -1),
-    "word_approximation_error": Metric("WAE", -1),
-    "special_anchors": Metric("share of special anchors", 0),
-    "unused_anchors": Metric("share of unused anchors", 0),
-    "piece_anchors": Metric("share of anchors that are no words", 0),
-}
-
-
-@dataclass(frozen=True)
-class ComparisonSettings:
-    """How a comparison was made.
-
-    Attributes:
-        model: Name or folder of the model.
-        fingerprint: Of the model's weights.
-        methods: Names of the methods, in order.
-        details: The methods in full.
-        baselines: Names of the baselines, in order.
-        candidates: Which rows may be anchors.
-        n_steps: Gradients that a method may take for a text.
-        top_fractions: Shares of tokens taken away.
-        protocols: Of the faithfulness metrics.
-        n_curve_texts: For how many texts deltas were found for several numbers of steps.
-        curve_steps: Those numbers.
-        seed: For all that draws at random.
-        version: The version of captum_dig.
-        baseline_ids: The tokens of the baselines; none in files of before they were kept.
-
-    Raises:
-        TypeError: If a field has the wrong type.
-        ValueError: If methods, baselines or top fractions are missing, or a number is out of range.
-    """
-
-    model: str
-    fingerprint: str
-    methods: tuple[str, ...]
-    details: tuple[str, ...]
-    baselines: tuple[str, ...]
-    candidates: str
-    n_steps: int
-    top_fractions: tuple[float, ...]
-    protocols: tuple[str, ...]
-    n_curve_texts: int
-    curve_steps: tuple[int, ...]
-    seed: int
-    version: str
-    baseline_ids: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, convert in _SETTINGS.items():
-            object.__setattr__(self, name, convert(f"settings.{name}", getattr(self, name)))
-        for name in ("methods", "baselines"):
-            names = getattr(self, name)
-            if not names or len(set(names)) < len(names):
-                raise ValueError(f"settings.{name} must hold at least one name, and each once, got {show(names)}")
-        if not self.top_fractions or not all(0 < fraction <= 1 for fraction in self.top_fractions):
-            raise ValueError(f"settings.top_fractions must hold numbers in (0, 1], got {show(self.top_fractions)}")
-        if self.seed < 0:
-            raise ValueError(f"settings.seed must be at least 0, got {show(self.seed)}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the fields as strict JSON can hold them."""
-        return {name.name: to_json(getattr(self, name.name)) for name in fields(self)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "ComparisonSettings":
-        """Make settings from what `to_dict` gave.
-
-        Raises:
-            TypeError: If it is not a mapping, or a value has the wrong type.
-            ValueError: If a key is missing or unknown, or a number is out of range.
-        """
-        check_keys("settings", data, cls, optional=("baseline_ids",))
-        return cls(**data)
-
-
-_SETTINGS: Final[dict[str, Callable[[str, Any], object]]] = {
-    "model": string,
-    "fingerprint": string,
-    "methods": tuple_of(string),
-    "details": tuple_of(string),
-    "baselines": tuple_of(string),
-    "candidates": string,
-    "n_steps": count,
-    "top_fractions": tuple_of(real),
-    "protocols": tuple_of(string),
-    "n_curve_texts": count,
-    "curve_steps": tuple_of(count),
-    "seed": integer,
-    "version": string,
-    "baseline_ids": tuple_of(count),
-}
-
-
-@dataclass(frozen=True)
 class Measurement:
-    """What one method's scores of one text, from one baseline, are worth.
+    """The numbers of one method, text and baseline.
 
     Attributes:
         method: The method.
         baseline: The baseline.
         word_scores: A score for each word of the text.
-        n_gradients: How many gradients it took.
-        seconds: How long that took.
-        values: Numbers by the name of the metric, one for each top fraction or one alone; NaN where there is none.
-        curve: |delta| in percent for each of the numbers of steps; empty for other texts and methods.
+        n_gradients: The number of gradients.
+        seconds: The time in seconds.
+        values: Numbers by the name of the measure: one, or one for each top fraction; NaN where there is none.
+        curve: |delta| in percent for each number of steps; empty for other texts and methods.
     """
 
     method: str
@@ -195,13 +72,13 @@ class Measurement:
 
 @dataclass(frozen=True)
 class ComparedText:
-    """One text, and what every method's scores of it are worth.
+    """One text, and the numbers of every method for it.
 
     Attributes:
         text: The text.
-        target: The index of the class explained, the predicted one.
+        target: The index of the explained class, which is the predicted one.
         label: Its name.
-        word_offsets: Where the words stand in the text.
+        word_offsets: Start and end of each word in the text.
         measurements: One for each method and baseline.
     """
 
@@ -241,7 +118,7 @@ class ComparedText:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ComparedText":
-        """Make a text from what `to_dict` gave.
+        """Make a text from the output of `to_dict`.
 
         Raises:
             TypeError: If it is not a mapping, or a value has the wrong type.
@@ -251,7 +128,7 @@ class ComparedText:
         text, offsets = string("text", data["text"]), tuple_of(span)("word_offsets", data["word_offsets"])
         measurements = tuple_of(_read_measurement)("measurements", data["measurements"])
         for one in measurements:
-            # It checks the places of words, too.
+            # This also checks the offsets of words.
             cut_text(text, offsets, one.word_scores)
         return cls(text, count("target", data["target"]), string("label", data["label"]), offsets, measurements)
 
@@ -283,11 +160,12 @@ def check_text(text: ComparedText, settings: ComparisonSettings) -> None:
     wanted = sorted(itertools.product(settings.methods, settings.baselines))
     if (found := sorted((m.method, m.baseline) for m in text.measurements)) != wanted:
         raise ValueError(f"measurements must be of each of {show(wanted)}, got {show(found)}; pass what to_dict gave")
+    known = known_measures() | {info.name: info for info in settings.measures}
     for one in text.measurements:
         for name, values in one.values.items():
-            if name not in METRICS:
-                raise ValueError(f"values must be of {', '.join(map(repr, METRICS))}, got {show(name)}; remove it")
-            expected = len(settings.top_fractions) if METRICS[name].by_fraction else 1
+            if name not in known:
+                raise ValueError(f"values must be of {', '.join(map(repr, known))}, got {show(name)}; remove it")
+            expected = len(settings.top_fractions) if known[name].by_fraction else 1
             if len(values) != expected:
                 raise ValueError(
                     f"values[{name!r}] must hold {expected} numbers, got {len(values)}; pass what to_dict gave"
@@ -301,13 +179,13 @@ def check_text(text: ComparedText, settings: ComparisonSettings) -> None:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a method's scores are worth on average.
+    """The averages of one method from one baseline.
 
     Attributes:
         method: The method.
         baseline: The baseline.
-        intervals: Averages with intervals, by the name of the metric.
-        tests: Paired tests against the reference method, by the name of the metric; none for the reference itself.
+        intervals: Averages with intervals, by the name of the measure.
+        tests: Paired tests against the reference method, by the name of the measure; none for the reference itself.
         n_gradients: Gradients for a text, on average.
         seconds: Seconds for a text, the median.
         delta_percent: |delta| in percent of the change, the median; NaN where scores do not claim to add up.
@@ -325,8 +203,8 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What the scores of several methods are worth on the same texts.
+class MeasuredTexts:
+    """The numbers of several methods on the same texts, and their averages.
 
     Attributes:
         settings: How it was made.
@@ -337,10 +215,16 @@ class Comparison:
     texts: tuple[ComparedText, ...]
 
     @property
-    def metrics(self) -> tuple[str, ...]:
-        """Names of what was measured, in the order of tables."""
+    def measures(self) -> dict[str, MeasureInfo]:
+        """How to read the numbers, by name, in the order of tables; measures without a number are left out."""
+        known = {info.name: info for info in self.settings.measures} or known_measures()
         measured = {name for text in self.texts for m in text.measurements for name in m.values}
-        return tuple(name for name in METRICS if name in measured)
+        return {name: info for name, info in known.items() if name in measured}
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the measures, in the order of tables."""
+        return tuple(self.measures)
 
     def values(
         self, metric: str, method: str, baseline: str | None = None, top_fraction: float = 0.2
@@ -348,10 +232,10 @@ class Comparison:
         """Look up a number for each text.
 
         Args:
-            metric: The name of the metric.
+            metric: The name of the measure.
             method: The name of the method.
             baseline: The baseline; None for the first.
-            top_fraction: One of the settings', for metrics that have it; of others the nearest is taken.
+            top_fraction: The nearest top fraction of the settings is taken, for measures that have them.
 
         Returns:
             Shape (N,); NaN where a text was skipped or the method has no such number.
@@ -360,15 +244,16 @@ class Comparison:
             ValueError: If there is no such metric, method or baseline.
         """
         baseline = self.settings.baselines[0] if baseline is None else baseline
-        for name, value, known in (
-            ("metric", metric, tuple(METRICS)),
+        known = known_measures() | {info.name: info for info in self.settings.measures}
+        for name, value, names in (
+            ("metric", metric, tuple(known)),
             ("method", method, self.settings.methods),
             ("baseline", baseline, self.settings.baselines),
         ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+            if value not in names:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}, got {value!r}")
         nearest = np.abs(np.array(self.settings.top_fractions) - top_fraction).argmin()
-        place = int(nearest) if METRICS[metric].by_fraction else 0
+        place = int(nearest) if known[metric].by_fraction else 0
         found = (text.find(method, baseline).values.get(metric) for text in self.texts)
         return np.array([math.nan if value is None else value[place] for value in found])
 
@@ -376,7 +261,7 @@ class Comparison:
         """Average over the texts.
 
         Args:
-            reference: The method that the others are tested against; no tests where it is not among them.
+            reference: The method to test the others against; without it among the methods there are no tests.
             top_fraction: As in `values`.
 
         Returns:
@@ -389,11 +274,11 @@ class Comparison:
         found = []
         for baseline, method in itertools.product(self.settings.baselines, self.settings.methods):
             intervals, tests = {}, {}
-            # A mean of ratios would be ruled by the texts whose output hardly changes.
-            for metric in (name for name in self.metrics if name != "delta_percent"):
+            # Texts whose output hardly changes would dominate a mean of ratios.
+            for metric in (name for name, info in self.measures.items() if info.average == "mean"):
                 values = self._finite(metric, method, baseline, top_fraction)
                 intervals[metric] = bootstrap_interval(values, seed=self.settings.seed)
-                if reference in self.settings.methods and method != reference and METRICS[metric].better:
+                if reference in self.settings.methods and method != reference and self.measures[metric].better:
                     others = self._finite(metric, reference, baseline, top_fraction)
                     tests[metric] = paired_test(values, others, seed=self.settings.seed)
             measurements = [text.find(method, baseline) for text in self.texts]
@@ -417,7 +302,7 @@ class Comparison:
         return found
 
     def _finite(self, metric: str, method: str, baseline: str, top_fraction: float) -> npt.NDArray[np.float64]:
-        """As `values`; infinity, of which there is no average, does not count."""
+        """As `values`, with NaN in place of infinity, which has no average."""
         values = self.values(metric, method, baseline, top_fraction)
         return np.where(np.isfinite(values), values, math.nan)
 
@@ -446,33 +331,6 @@ class Comparison:
                 ranked.append((text, tau))
         return sorted((pair for pair in ranked if not math.isnan(pair[1])), key=lambda pair: pair[1])[:n]
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Draw the comparison as one HTML file that needs nothing else: tables, plots, and texts side by side.
-
-        Args:
-            path: Where to write the page, in UTF-8; None writes nothing. An existing file is replaced.
-
-        Returns:
-            The page.
-        """
-        # Plots are slow to import, and not always asked for.
-        from captum_dig.comparison.report import report_page
-
-        page = report_page(self)
-        if path is not None:
-            write_whole(path, page.encode("utf-8"))
-        return page
-
-    def __str__(self) -> str:
-        """Lay out averages as plain text, a table for each baseline."""
-        from captum_dig.comparison.report import terminal_tables
-
-        *tables, legend = terminal_tables(self)
-        written = io.StringIO()
-        for part, width in (*((table, 200) for table in tables), (legend, 80)):
-            Console(file=written, width=width, color_system=None).print(part)
-        return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
-
     def to_dict(self) -> dict[str, Any]:
         """Give everything as strict JSON can hold it; `from_dict` gives back an equal comparison."""
         return {
@@ -483,8 +341,8 @@ class Comparison:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Comparison":
-        """Make a comparison from what `to_dict` gave.
+    def from_dict(cls, data: Mapping[str, Any]) -> "Self":
+        """Make a comparison from the output of `to_dict`.
 
         Args:
             data: The dictionary, also after a round trip through JSON.
@@ -505,6 +363,3 @@ class Comparison:
         for text in texts:
             check_text(text, settings)
         return cls(settings, texts)
-
-    def __repr__(self) -> str:
-        return f"Comparison(model={self.settings.model!r}, methods={self.settings.methods}, n_texts={len(self.texts)})"

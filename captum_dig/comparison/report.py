@@ -1,6 +1,6 @@
 """Report: a comparison as a table on the terminal, and as a page with plots and texts.
 
-Takes a `Comparison`; gives Rich's table, or HTML.
+Takes a `Comparison`; gives Rich's tables, or HTML. The command line shows them.
 """
 
 import itertools
@@ -11,78 +11,64 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from captum_dig.comparison.records import METRICS, REFERENCE, ComparedText, Comparison, Summary
+from captum_dig.catalogue import CATALOGUE
+from captum_dig.comparison.records import REFERENCE, ComparedText, MeasuredTexts, Summary
+from captum_dig.comparison.settings import MeasureInfo, arrow
 from captum_dig.metrics import Interval
-from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot
+from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot, visible
 from captum_dig.visualization.base import escaped, name_line
 from captum_dig.visualization.sources import read_source, style_sheet
 
-TITLES = {
-    "integrated_gradients": "IG",
-    "dig_greedy": "DIG greedy",
-    "dig_maxcount": "DIG maxcount",
-    "dig_random_anchor": "DIG rnd anchor",
-    "dig_random_neighbor": "DIG rnd neighb.",
-    "dig_uniform": "UDIG",
-    "staggered": "staggered",
-    "gradient_shap": "GradientShap",
-    "deeplift": "DeepLIFT",
-    "input_x_gradient": "InputXGradient",
-    "leave_one_out": "leave-one-out",
-    "random": "random",
-}
-_ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 _SIGNIFICANT = 0.05
-_LEGEND = (
-    "Means over {n} texts ± half the width of their 95 % intervals. {tests}"
-    "tau: rank correlation with leave-one-out. Δ %: delta, median. WAE: distance of the path from words. "
-    "n: gradients for a text."
-)
+_LEGEND = "Means over {n} texts ± half the width of their 95 % intervals. {tests}{measures}n: gradients for a text."
 _STYLE = style_sheet(read_source("captum_dig.comparison", "report.css"))
 
 
 def title(method: str) -> str:
     """Write a method's name for people."""
-    return TITLES.get(method, method)
+    return CATALOGUE.title(method)
 
 
-def terminal_tables(comparison: Comparison) -> list[Table | Text]:
+def terminal_tables(comparison: MeasuredTexts) -> list[Table | Text]:
     """Lay out averages as a table for each baseline, and a legend.
 
     Args:
         comparison: The comparison.
 
     Returns:
-        What Rich prints.
+        The tables and the legend, for Rich to print.
     """
     tables: list[Table | Text] = []
     summaries = comparison.summary()
     groups = [(baseline, list(rows)) for baseline, rows in itertools.groupby(summaries, key=lambda row: row.baseline)]
     for protocol, (baseline, rows) in itertools.product(comparison.settings.protocols, groups):
-        metrics = [
-            name
-            for name in comparison.metrics
-            if METRICS[name].by_fraction and name.startswith("paper_") == (protocol == "paper")
+        shown = [
+            info
+            for info in comparison.measures.values()
+            if info.column and (not info.by_fraction or info.name.startswith("paper_") == (protocol == "paper"))
         ]
-        # A string would be read as Rich's markup.
+        # Rich would read a string as markup.
         heading = f"baseline {name_line(baseline)}{', protocol of the paper' if protocol == 'paper' else ''}"
         table = Table(title=Text(heading), title_justify="left", box=None, padding=(0, 1, 0, 0))
         table.add_column("method", no_wrap=True)
-        for name in (*(_heading(metric) for metric in metrics), "tau ↑", "Δ % ↓", "WAE ↓", "n", "s/text"):
-            table.add_column(name, justify="right", no_wrap=True)
+        for name in (*(info.column + arrow(info.better) for info in shown), "n", "s/text"):
+            table.add_column(Text(name_line(name)), justify="right", no_wrap=True)
         for row in rows:
-            table.add_row(Text(name_line(title(row.method))), *(_short(row, metric) for metric in metrics), *_rest(row))
+            numbers = (_short(comparison, row, info) for info in shown)
+            spent = (f"{row.n_gradients:.0f}", f"{row.seconds:.3f}")
+            table.add_row(Text(name_line(title(row.method))), *numbers, *spent)
         tables.append(table)
     tests = _tests(comparison, summaries, f"* differs from {title(REFERENCE)} (paired, p < {_SIGNIFICANT:g}). ")
-    return [*tables, Text(_LEGEND.format(n=len(comparison.texts), tests=tests))]
+    about = "".join(f"{info.about} " for info in comparison.measures.values() if info.column and info.about)
+    return [*tables, Text(_LEGEND.format(n=len(comparison.texts), tests=tests, measures=visible(about)))]
 
 
-def report_page(comparison: Comparison, *, n_disagreements: int = 5) -> str:
+def report_page(comparison: MeasuredTexts, *, n_disagreements: int = 5) -> str:
     """Draw a comparison as one HTML file that needs nothing else.
 
     Args:
         comparison: The comparison.
-        n_disagreements: How many of the texts where methods disagree most to show.
+        n_disagreements: The number of texts to show, from the one where methods disagree most.
 
     Returns:
         The page, with tables, plots, texts and settings; it holds no script.
@@ -99,8 +85,8 @@ def report_page(comparison: Comparison, *, n_disagreements: int = 5) -> str:
     return html_document(sections, title="Attribution methods compared", style=_STYLE)
 
 
-def _tests(comparison: Comparison, summaries: Sequence[Summary], explained: str) -> str:
-    """Explain the tests, or say why there is none."""
+def _tests(comparison: MeasuredTexts, summaries: Sequence[Summary], explained: str) -> str:
+    """Explain the tests, or why there are none."""
     if any(row.tests for row in summaries):
         return explained
     if REFERENCE in comparison.settings.methods:
@@ -108,43 +94,33 @@ def _tests(comparison: Comparison, summaries: Sequence[Summary], explained: str)
     return f"No method is tested against another, because {REFERENCE} is not among them. "
 
 
-def _heading(metric: str) -> str:
-    short = {"log_odds": "log-odds", "comprehensiveness": "comp.", "sufficiency": "suff."}
-    return short[metric.removeprefix("paper_")] + _ARROWS[METRICS[metric].better]
-
-
-def _short(row: Summary, metric: str) -> str:
-    interval = row.intervals[metric]
+def _short(comparison: MeasuredTexts, row: Summary, info: MeasureInfo) -> str:
+    """Write an average for the terminal; with its spread where there is one for each top fraction."""
+    if info.average == "median":
+        values = comparison.values(info.name, row.method, row.baseline)
+        return _number(float(np.nanmedian(values)) if (~np.isnan(values)).any() else math.nan, info.digits)
+    interval = row.intervals[info.name]
+    if not info.by_fraction:
+        return _number(interval.mean, info.digits)
     half = (interval.high - interval.low) / 2
-    test = row.tests.get(metric)
+    test = row.tests.get(info.name)
     star = "*" if test is not None and test.p_value < _SIGNIFICANT else " "
-    spread = "" if math.isnan(half) else f"±{half:.2f}"
-    return f"{_number(interval.mean, 2)}{spread}{star}"
-
-
-def _rest(row: Summary) -> tuple[str, ...]:
-    tau, error = (row.intervals.get(name) for name in ("kendall_tau", "word_approximation_error"))
-    return (
-        _number(tau.mean, 2) if tau else "",
-        _number(row.delta_percent, 1),
-        _number(error.mean, 3) if error else "",
-        f"{row.n_gradients:.0f}",
-        f"{row.seconds:.3f}",
-    )
+    spread = "" if math.isnan(half) else f"±{half:.{info.digits}f}"
+    return f"{_number(interval.mean, info.digits)}{spread}{star}"
 
 
 def _number(value: float, digits: int) -> str:
     return "" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def _html_tables(comparison: Comparison, summaries: Sequence[Summary]) -> Iterable[str]:
-    metrics = [name for name in comparison.metrics if METRICS[name].better]
+def _html_tables(comparison: MeasuredTexts, summaries: Sequence[Summary]) -> Iterable[str]:
+    shown = [info for info in comparison.measures.values() if info.better and info.average == "mean"]
     for baseline, group in itertools.groupby(summaries, key=lambda row: row.baseline):
-        heads = [f"{METRICS[name].title}{_ARROWS[METRICS[name].better]}" for name in metrics if name != "delta_percent"]
+        heads = [escaped(info.heading) for info in shown]
         heads += ["delta %, median (pooled) ↓", "gradients", "s / text"]
         lines = ["<tr><th>method</th>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"]
         for row in group:
-            cells = [_cell(row, name) for name in metrics if name != "delta_percent"]
+            cells = [_cell(row, info.name) for info in shown]
             pooled = _number(row.pooled_delta_percent, 2)
             cells.append(f"{_number(row.delta_percent, 2)} ({pooled})" if pooled else "")
             cells += [f"{row.n_gradients:.0f}", f"{row.seconds:.3f}"]
@@ -157,7 +133,7 @@ def _html_tables(comparison: Comparison, summaries: Sequence[Summary]) -> Iterab
     tests = _tests(
         comparison,
         summaries,
-        "p: paired sign-flip test against Integrated Gradients from the same baseline. Many tests stand here: of "
+        "p: paired sign-flip test against Integrated Gradients from the same baseline. This table has many tests: of "
         "twenty without any difference, one has p &lt; 0.05. ",
     )
     yield (
@@ -176,22 +152,21 @@ def _cell(row: Summary, metric: str) -> str:
     return f'<span title="{interval.n} texts">{text}</small></span>'
 
 
-def _plots(comparison: Comparison, summaries: Sequence[Summary]) -> Iterable[str]:
+def _plots(comparison: MeasuredTexts, summaries: Sequence[Summary]) -> Iterable[str]:
     settings = comparison.settings
-    for metric in comparison.metrics:
-        if not METRICS[metric].by_fraction and metric != "word_approximation_error":
+    for metric, info in comparison.measures.items():
+        if not info.better or info.average != "mean":
             continue
         bars: dict[str, dict[str, tuple[float, float, float]]] = {}
         for row in summaries:
             interval: Interval = row.intervals[metric]
             if not math.isnan(interval.mean):
                 bars.setdefault(title(row.method), {})[row.baseline] = (interval.mean, interval.low, interval.high)
-        heading = METRICS[metric].title + _ARROWS[METRICS[metric].better]
-        yield bar_plot(bars, title=f"{heading}, with 95 % intervals", label=heading)
-    for baseline, metric in itertools.product(settings.baselines, comparison.metrics):
-        if METRICS[metric].by_fraction and len(settings.top_fractions) > 1:
+        yield bar_plot(bars, title=f"{info.heading}, with 95 % intervals", label=info.heading)
+    for baseline, (metric, info) in itertools.product(settings.baselines, comparison.measures.items()):
+        if info.by_fraction and len(settings.top_fractions) > 1:
             percents = [100 * fraction for fraction in settings.top_fractions]
-            heading = METRICS[metric].title + _ARROWS[METRICS[metric].better]
+            heading = info.heading
             lines = {
                 title(method): (
                     percents,
@@ -220,7 +195,7 @@ def _mean(values: np.ndarray) -> float:
     return float(np.nanmean(values)) if (~np.isnan(values)).any() else math.nan
 
 
-def _disagreements(comparison: Comparison, n: int) -> Iterable[str]:
+def _disagreements(comparison: MeasuredTexts, n: int) -> Iterable[str]:
     baseline = comparison.settings.baselines[0]
     found = comparison.disagreements(n, baseline)
     if found:
@@ -238,7 +213,7 @@ def _words(text: ComparedText, method: str, baseline: str) -> str:
     return f"<dt>{escaped(title(method))}</dt><dd>{html_words(picture)}</dd>"
 
 
-def _settings(comparison: Comparison) -> str:
+def _settings(comparison: MeasuredTexts) -> str:
     written = {
         name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         for name, value in comparison.settings.to_dict().items()

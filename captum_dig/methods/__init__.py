@@ -1,5 +1,11 @@
-"""Attribution methods by name: ours and Captum's, asked the same question."""
+"""Attribution methods: ours and Captum's, asked the same question.
 
-from captum_dig.methods.base import METHODS, AttributionMethod, Budget, LeaveOneOut, PathMethod, Task
+`base`: the class of methods, and the plan of integration. `along_path`: integrated gradients along any path. `captums`,
+`gradient_shap`, `leave_one_out`, `random`: methods without a path. `named`: methods by the names of the catalogue.
+"""
 
-__all__ = ["METHODS", "AttributionMethod", "Budget", "LeaveOneOut", "PathMethod", "Task"]
+from captum_dig.methods.along_path import PathMethod
+from captum_dig.methods.base import AttributionMethod, Plan, Scores, score
+from captum_dig.methods.named import NamedMethods, Strategy
+
+__all__ = ["AttributionMethod", "NamedMethods", "PathMethod", "Plan", "Scores", "Strategy", "score"]

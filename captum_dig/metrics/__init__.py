@@ -1,9 +1,9 @@
-"""Numbers that say what an explanation is worth.
+"""Measures of explanations.
 
-`words`: how far a path is from real words. `faithfulness` and `soft`: what the model's answer does without the words
-that an explanation names. `agreement`: whether scores come in the order of what removing each token does. `accuracy`:
-how exactly attributions were computed. `robustness`: Captum's own measures. Each function gives one number for each
-sentence; `statistics` makes intervals and tests of them.
+`words`: the distance of a path from real words. `faithfulness` and `soft`: the change of the output without the words
+of high scores. `agreement`: the rank correlation with leave-one-out. `accuracy`: the numerical error of attributions.
+`robustness`: Captum's own measures. Each function returns one number for each sentence; `statistics` makes intervals
+and tests of them. `measures`: the measures of a comparison, built on these functions.
 """
 
 from captum_dig.metrics.accuracy import delta_percent, pooled_delta_percent, token_error

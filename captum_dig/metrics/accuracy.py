@@ -1,7 +1,7 @@
-"""How exactly attributions were computed.
+"""The numerical error of attributions.
 
-Takes attributions, the outputs that they should add up to, or attributions that are better known; gives one number for
-each sentence, and the pooled delta of many.
+Takes attributions, and the outputs that they should add up to, or attributions with many more gradients. Gives one
+number for each sentence, and the pooled delta of many. `captum_dig.metrics.measures` builds on it.
 """
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 def delta_percent(deltas: Tensor, changes: Tensor) -> Tensor:
     """Measure each delta in percent of the change that attributions should add up to. Lower is better.
 
-    Where the output hardly changes, this is huge: report the median over sentences, or `pooled_delta_percent`.
+    It is huge where the output hardly changes: report the median over sentences, or `pooled_delta_percent`.
 
     Args:
         deltas: Sum of the attributions minus the change, shape (B,).
@@ -39,7 +39,7 @@ def delta_percent(deltas: Tensor, changes: Tensor) -> Tensor:
 def pooled_delta_percent(deltas: Tensor, changes: Tensor) -> float:
     """Measure the deltas of many sentences together in percent of their changes. Lower is better.
 
-    Unlike a mean of ratios it is not ruled by the few sentences whose output hardly changes.
+    Unlike a mean of ratios it is not dominated by the few sentences whose output hardly changes.
 
     Args:
         deltas: As in `delta_percent`.
@@ -65,7 +65,7 @@ def token_error(attributions: Tensor, reference: Tensor) -> Tensor:
 
     Args:
         attributions: A score for each token, shape (B, T); 0 for padding.
-        reference: The same with so many steps that more change nothing.
+        reference: The same, with enough steps that more change nothing.
 
     Returns:
         Euclidean distance over the length of `reference`, shape (B,), float32; NaN where that is 0.

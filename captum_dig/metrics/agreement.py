@@ -1,7 +1,7 @@
-"""Do the scores of tokens come in the order of what their removal does?
+"""Agreement of scores with leave-one-out, and of any two scores.
 
-Takes a model as a function of token ids, gives each token's leave-one-out score; and says for any two scores of the
-same tokens how far their orders agree.
+Takes a model as a function of token ids; gives each token's leave-one-out score. Takes two scores of the same tokens;
+gives their rank correlation. `captum_dig.metrics.measures` builds on it.
 """
 
 import torch
@@ -24,7 +24,7 @@ def leave_one_out(
         forward_func: From token ids and attention mask, shape (B, T) each, to logits (B, C).
         batch: The sentences.
         target: The class to explain, shape (B,); None for the predicted one.
-        removal: How a token is taken away, as in `log_odds`.
+        removal: How a token is removed, as in `log_odds`.
         batch_size: How many sentences the model reads at once.
 
     Returns:
@@ -64,10 +64,10 @@ def leave_one_out(
 
 
 def kendall_tau(attributions: Tensor, others: Tensor, batch: TokenBatch) -> Tensor:
-    """Measure how far two scores put the tokens of a sentence in the same order. Higher is better.
+    """Measure the rank correlation of two scores of a sentence's tokens. Higher is better.
 
-    Kendall's tau-b over the tokens that are neither padding nor special: pairs of tokens in the same order, less those
-    in the opposite one, over the geometric mean of the pairs that each score tells apart.
+    Kendall's tau-b over the tokens that are neither padding nor special. It counts the pairs of tokens in the same
+    order minus the pairs in opposite order, divided by the geometric mean of the pairs that each score tells apart.
 
     Args:
         attributions: A score for each token, shape (B, T).
@@ -78,7 +78,7 @@ def kendall_tau(attributions: Tensor, others: Tensor, batch: TokenBatch) -> Tens
         Numbers in [-1, 1], shape (B,), float32; NaN where a score tells no two tokens apart.
 
     Raises:
-        ValueError: If a shape is another than that of the ids.
+        ValueError: If a shape differs from that of the ids.
 
     Example:
         >>> batch = TokenBatch(torch.tensor([[3, 4, 5]]), torch.ones(1, 3), torch.zeros(1, 3), pad_id=0)

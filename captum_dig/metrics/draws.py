@@ -1,4 +1,4 @@
-"""Random numbers for the tokens of sentences, the same ones whatever stands beside or behind a sentence."""
+"""Random numbers for tokens: those of a sentence do not depend on its batch or its padding."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ def draw(n_samples: int, n_tokens: int, dim: int, seed: int) -> Tensor:
     More samples, or more tokens, leave those before them as they are.
 
     Args:
-        n_samples: How often.
+        n_samples: The number of draws.
         n_tokens: T.
         dim: D.
         seed: For drawing.

@@ -1,11 +1,11 @@
-"""Faithfulness: what a model's answer does when the words that an explanation names are taken away.
+"""Faithfulness: the change of a model's output when the words with the highest scores are removed.
 
-Takes a model as a function of token ids, and any attributions, one score for each token, whatever method made them;
-gives one number for each sentence. Averages and intervals are the caller's.
+Takes a model as a function of token ids, and one score for each token from any method; gives one number for each
+sentence. `captum_dig.metrics.statistics` averages them.
 
 Two protocols. ``"default"`` never removes special tokens, and takes the nearest whole number of tokens, at least one.
-``"paper"`` does as the paper's code did: special tokens count and may be removed, the number of tokens is rounded down,
-and where that leaves none the result is 0.
+``"paper"`` follows the paper's code: special tokens count and may be removed, and the number of tokens is rounded down.
+If that leaves none, the result is 0.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 
 Protocol = Literal["default", "paper"]
 Removal = Literal["delete", "pad", "mask", "attention"]
@@ -76,15 +76,16 @@ def log_odds(
     """Measure how much the log-probability of a class changes when its top tokens are replaced. Lower is better.
 
     Args:
-        forward_func: From token ids and attention mask, shape (B, T) each, to logits (B, C).
+        forward_func: From token ids and attention mask, shape (B, T) each, to logits (B, C), or to log-probabilities
+            of the explained class, shape (B,), which need no target.
         batch: The sentences.
         attributions: A score for each token, shape (B, T); higher speaks more for the class.
         target: The class that they explain, shape (B,); None for the one that the model predicts.
-        top_fraction: The share of tokens to take, in (0, 1]; of several shares the mean result, which is the area over
-            the perturbation curve.
+        top_fraction: The share of tokens to remove, in (0, 1]. For several shares the result is the mean over them, the
+            area over the perturbation curve.
         protocol: ``"default"`` or ``"paper"``, see the module.
-        removal: How tokens are taken away: their ids become that of padding (``"pad"``) or the mask token (``"mask"``),
-            they are cut out (``"delete"``), or not attended to (``"attention"``). The paper's protocol pads.
+        removal: How tokens are removed: replaced by padding (``"pad"``) or the mask token (``"mask"``), cut out
+            (``"delete"``), or not attended to (``"attention"``). The paper's protocol pads.
         batch_size: How many sentences the model reads at once.
 
     Returns:
@@ -218,7 +219,7 @@ def _measure(
     *,
     keep: bool,
 ) -> Tensor:
-    """Compare the log-probabilities of whole sentences and of what is left of them, averaged over the fractions."""
+    """Compare the log-probabilities of whole and of shortened sentences, averaged over the fractions."""
     at_least_one("batch_size", batch_size)
     if attributions.shape != batch.input_ids.shape:
         raise ValueError(
@@ -232,11 +233,11 @@ def _measure(
     removable = batch.removable if protocol == "default" else batch.attention_mask.bool()
     available = removable.sum(dim=1)
     logits = logits_of(forward_func, batch.input_ids, batch.attention_mask, batch_size)
-    classes = logits.argmax(dim=1) if target is None else target.to(logits.device)
+    classes = logits.argmax(dim=-1) if target is None else target.to(logits.device)
     whole = _log_probabilities(logits, classes)
     results = []
     for fraction in fractions:
-        # In double precision 0.2 * 5 is 1; in single it may fall short, and be rounded down to 0.
+        # In double precision 0.2 * 5 is 1; in single precision it may be less, and be rounded down to 0.
         share = fraction * available.double()
         count = (share + 1e-9).floor() if protocol == "paper" else share.round().clamp(min=1)
         top = _top(attributions, removable, count.long().minimum(available))
@@ -249,24 +250,24 @@ def _measure(
 
 
 def _log_probabilities(logits: Tensor, classes: Tensor) -> Tensor:
-    """The log-probability of one class of each sentence, shape (B,)."""
-    return logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
+    """The log-probability of one class of each sentence, shape (B,); outputs of shape (B,) are returned as they are."""
+    return logits if logits.dim() == 1 else logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
 
 
 def _top(attributions: Tensor, removable: Tensor, count: Tensor) -> Tensor:
-    """Mark the tokens with the highest scores, the earlier of equal ones first; `count` of them in each row."""
+    """Mark the `count` tokens of each row with the highest scores; of equal scores the earlier token counts first."""
     order = attributions.masked_fill(~removable, -torch.inf).argsort(dim=1, descending=True, stable=True)
     rank = order.argsort(dim=1)
     return (rank < count[:, None]) & removable
 
 
 def remove(batch: TokenBatch, chosen: Tensor, removal: Removal) -> tuple[Tensor, Tensor]:
-    """Take tokens away.
+    """Remove tokens.
 
     Args:
         batch: The sentences.
         chosen: The tokens, a boolean mask of shape (B, T).
-        removal: How, as in `log_odds`.
+        removal: How they are removed, as in `log_odds`.
 
     Returns:
         Ids and attention mask, shape (B, T) each.
@@ -283,7 +284,7 @@ def remove(batch: TokenBatch, chosen: Tensor, removal: Removal) -> tuple[Tensor,
 
 
 def logits_of(forward_func: ForwardFunction, ids: Tensor, mask: Tensor, batch_size: int) -> Tensor:
-    """Run the model without gradients, on equal sentences once: logits of shape (B, C), float32."""
+    """Run the model without gradients, once for equal sentences; return logits, shape (B, C), float32."""
     rows, places = torch.cat([ids, mask.to(ids.dtype)], dim=1).unique(dim=0, return_inverse=True)
     some_ids, some_mask = rows[:, : ids.shape[1]], rows[:, ids.shape[1] :].to(mask.dtype)
 
@@ -296,7 +297,7 @@ def logits_of(forward_func: ForwardFunction, ids: Tensor, mask: Tensor, batch_si
 
 
 def check_removal(removal: Removal, batch: TokenBatch) -> None:
-    """Raise ValueError if there is no such removal, or the batch lacks what it needs."""
+    """Raise ValueError if there is no such removal, or the batch has no token for it."""
     if removal not in get_args(Removal):
         raise ValueError(f"removal must be one of {', '.join(map(repr, get_args(Removal)))}, got {removal!r}")
     if removal == "mask" and batch.mask_id is None:

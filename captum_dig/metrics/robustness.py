@@ -1,6 +1,7 @@
-"""Captum's own two measures, one number for each sentence: infidelity and sensitivity.
+"""Captum's own two measures: infidelity and sensitivity.
 
-Takes a model as a function of embeddings. Special tokens and padding are not disturbed.
+Takes a model as a function of embeddings; gives one number for each sentence. Special tokens and padding are not
+disturbed. `captum_dig.metrics.measures` builds on it.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from captum.metrics import infidelity as captum_infidelity
 from captum.metrics import sensitivity_max
 from torch import Tensor
 
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 from captum_dig.metrics.draws import draw
 
 
@@ -19,7 +20,7 @@ def infidelity(
     embeddings: Tensor,
     attributions: Tensor,
     fixed: Tensor,
-    target: Tensor,
+    target: Tensor | None,
     baselines: Tensor | None = None,
     *,
     additional_forward_args: tuple[Tensor, ...] = (),
@@ -27,16 +28,17 @@ def infidelity(
     n_samples: int = 20,
     seed: int = 0,
 ) -> Tensor:
-    """Measure how badly attributions predict what small noise on the embeddings does to the output. Lower is better.
+    """Measure how badly attributions predict the effect of small noise on the output. Lower is better.
 
     Args:
-        forward_func: From embeddings, shape (B, T, D), and the further arguments to logits (B, C).
+        forward_func: From embeddings, shape (B, T, D), and the further arguments to logits (B, C), or to one number for
+            each sentence, shape (B,).
         embeddings: Embeddings of the sentences.
         attributions: Attributions to them, shape (B, T, D), before any sum.
         fixed: True for tokens that are left alone, shape (B, T).
-        target: The class that was explained, shape (B,).
-        baselines: Where the attributions start, shape (B, T, D); None for zeros. They are divided by (embeddings -
-            baselines), to be slopes.
+        target: The class that was explained, shape (B,); None where `forward_func` gives one number.
+        baselines: Where the attributions start, shape (B, T, D); None for zeros. Attributions are divided by
+            (embeddings - baselines), which makes them slopes.
         additional_forward_args: Further arguments of `forward_func`.
         noise: Standard deviation of the noise on each coordinate, above 0.
         n_samples: How many disturbances to average over, at least 1.
@@ -75,7 +77,7 @@ def infidelity(
         drawn = (torch.special.ndtri(even.double()) * noise).to(embeddings).repeat(len(embeddings), 1, 1)
         drawn = drawn.masked_fill(fixed.repeat_interleave(copies, dim=0)[..., None], 0)
         way = ways.repeat_interleave(copies, dim=0)
-        # Attributions are 0 where nothing moves, and say nothing about what would happen if it did.
+        # Attributions are 0 where nothing moves, and do not predict the effect of a move there.
         drawn = drawn.masked_fill(way == 0, 0)
         return torch.where(way == 0, 0, drawn / way), inputs - drawn
 
@@ -89,7 +91,7 @@ def infidelity(
         n_perturb_samples=n_samples,
         normalize=True,
     )
-    # A difference of sums, which may fall short of 0 by rounding.
+    # A difference of sums may be below 0 by rounding.
     return result.float().clamp(min=0)
 
 
@@ -109,7 +111,7 @@ def sensitivity(
         embeddings: Embeddings of the sentences.
         fixed: True for tokens that are left alone, shape (B, T).
         radius: How far each coordinate may move, above 0.
-        n_samples: How many neighbours to take the worst of, at least 1.
+        n_samples: The number of neighbours to try, at least 1.
         seed: For drawing them.
 
     Returns:
@@ -131,15 +133,15 @@ def sensitivity(
     neighbors = iter((2 * draw(n_samples, embeddings.shape[1], embeddings.shape[2], seed).to(embeddings) - 1) * radius)
 
     def disturb(inputs: Tensor) -> tuple[Tensor]:
-        # Of each sentence one neighbour at a time.
+        # One neighbour of each sentence at a time.
         return (inputs + next(neighbors).expand_as(inputs).masked_fill(fixed[..., None], 0),)
 
     def explanations(inputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor]:
-        # Captum asks without gradients, which an explanation may be made of.
+        # Captum turns gradients off, but an explanation may need them.
         with torch.enable_grad():
             return (explain(inputs[0] if isinstance(inputs, tuple) else inputs).detach().contiguous(),)
 
-    # What `explain` was made for, one batch of these sentences, is what it gets.
+    # `explain` may accept only this batch of sentences, so it always gets the whole batch.
     result: Tensor = sensitivity_max(
         explanations, embeddings, disturb, n_perturb_samples=n_samples, max_examples_per_batch=len(embeddings)
     )

@@ -1,7 +1,8 @@
-"""Soft faithfulness: parts of every word are taken away, more of those with high scores.
+"""Soft faithfulness: every word loses a part of its embedding; words with high scores lose more.
 
-Takes a model as a function of embeddings, and one score for each token; gives one number for each sentence. Nothing is
-cut off at a top fraction, and no word is gone altogether, so the sentences stay closer to those that the model knows.
+Takes a model as a function of embeddings, and one score for each token; gives one number for each sentence. There is no
+top fraction and no word is removed whole, so the sentences stay closer to those that the model knows.
+`captum_dig.metrics.measures` builds on it.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 from captum_dig.metrics.draws import draw
 
 EmbeddingFunction = Callable[[Tensor, Tensor], Tensor]
@@ -29,19 +30,20 @@ def soft_comprehensiveness(
     """Measure how much the probability falls when high-scoring tokens lose most of their embedding. Higher is better.
 
     Args:
-        forward_func: From embeddings (B, T, D) and attention mask (B, T) to logits (B, C).
+        forward_func: From embeddings (B, T, D) and attention mask (B, T) to logits (B, C), or to log-probabilities of
+            the explained class, shape (B,), which need no target.
         embeddings: Embeddings of the sentences, shape (B, T, D).
         attention_mask: 1 for tokens and 0 for padding, shape (B, T).
         attributions: A score for each token, shape (B, T). In each sentence the lowest becomes 0 and the highest 1;
             where all are equal, 1/2.
         fixed: True for tokens that stay whole, special ones and padding, shape (B, T).
         target: The class that they explain, shape (B,); None for the predicted one.
-        n_samples: How often to draw what is lost, at least 1.
-        seed: For drawing; sentences of one shape lose the same places for the same score.
+        n_samples: The number of draws, at least 1.
+        seed: For drawing; for the same score, sentences of one shape lose the same coordinates.
 
     Returns:
-        p(whole) - p(what is left), averaged over the samples, shape (B,), float32; NaN where every token is fixed or a
-        score is NaN.
+        p(whole) - p(rest), averaged over the samples, shape (B,), float32; NaN where every token is fixed or a score is
+        NaN.
 
     Raises:
         ValueError: If the shapes differ or `n_samples` is below 1.
@@ -80,11 +82,11 @@ def soft_sufficiency(
         attributions: A score for each token, shape (B, T), scaled as in `soft_comprehensiveness`.
         fixed: True for tokens that stay whole, shape (B, T).
         target: The class that they explain, shape (B,); None for the predicted one.
-        n_samples: How often to draw what is lost, at least 1.
+        n_samples: The number of draws, at least 1.
         seed: For drawing.
 
     Returns:
-        p(whole) - p(what is left), averaged over the samples, shape (B,), float32.
+        p(whole) - p(rest), averaged over the samples, shape (B,), float32.
 
     Raises:
         ValueError: As in `soft_comprehensiveness`.
@@ -131,12 +133,17 @@ def _fall(
         )
     shares = kept.masked_fill(fixed, 1.0)[..., None]
     with torch.no_grad():
-        logits = forward_func(embeddings, attention_mask).float()
-        classes = (logits.argmax(dim=1) if target is None else target.to(logits.device))[:, None]
-        whole = logits.softmax(dim=1).gather(1, classes)[:, 0]
+        outputs = forward_func(embeddings, attention_mask).float()
+        classes = outputs.argmax(dim=-1) if target is None else target.to(outputs.device)
+        whole = _probabilities(outputs, classes)
         left = torch.zeros_like(whole)
         for drawn in draw(n_samples, embeddings.shape[1], embeddings.shape[2], seed):
             rows = torch.where(drawn.to(shares.device) < shares, embeddings, 0)
-            left += forward_func(rows, attention_mask).float().softmax(dim=1).gather(1, classes)[:, 0] / n_samples
-    # Scores that are no numbers, or no token that may lose anything, say nothing.
+            left += _probabilities(forward_func(rows, attention_mask).float(), classes) / n_samples
+    # NaN scores, or no token that may lose anything, give NaN.
     return torch.where(kept.masked_fill(fixed, 0).isnan().any(dim=1) | fixed.all(dim=1), torch.nan, whole - left)
+
+
+def _probabilities(outputs: Tensor, classes: Tensor) -> Tensor:
+    """The probability of one class of each sentence, shape (B,), from logits (B, C) or log-probabilities (B,)."""
+    return outputs.exp() if outputs.dim() == 1 else outputs.softmax(dim=1).gather(1, classes[:, None])[:, 0]

@@ -1,6 +1,7 @@
-"""How sure an average over sentences is, and whether two methods differ at all.
+"""Intervals of averages over sentences, and tests whether two methods differ.
 
-Takes one number for each sentence, as every metric gives it; NaN for sentences that were skipped.
+Takes one number for each sentence, as every metric gives it, NaN for skipped sentences; gives an interval or a p-value.
+`captum_dig.comparison` reports them.
 """
 
 import math
@@ -11,17 +12,17 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 
 Numbers = Sequence[float] | npt.NDArray[np.floating] | Tensor
 _RESAMPLES = 10_000
-# Numbers drawn together.
+# Numbers drawn in one block.
 _BLOCK = 2**22
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An average and where it would lie in other samples of sentences.
+    """An average and its confidence interval over samples of sentences.
 
     Attributes:
         mean: The average over the sentences that count; NaN for none.
@@ -45,7 +46,7 @@ class PairedTest:
 
     Attributes:
         difference: The average of the differences, first minus second, with its interval.
-        p_value: How often a random choice of signs gives an average difference at least as large: small where the
+        p_value: The share of random signs that give an average difference at least as large. It is small where the
             methods differ; NaN for no sentence.
     """
 
@@ -60,7 +61,7 @@ def bootstrap_interval(
 
     Args:
         values: One number for each sentence, shape (N,); NaN does not count.
-        confidence: How often the interval is to cover, in (0, 1).
+        confidence: The coverage of the interval, in (0, 1).
         n_resamples: How many samples to draw, at least 1.
         seed: For drawing.
 
@@ -95,8 +96,8 @@ def bootstrap_interval(
 def paired_test(values: Numbers, others: Numbers, *, n_resamples: int = _RESAMPLES, seed: int = 0) -> PairedTest:
     """Test whether two methods differ on the same sentences, two-sided.
 
-    If they do not, each difference is as likely to have the other sign. Up to 2 ** 13 choices of signs are all tried,
-    more are drawn at random.
+    If they do not differ, each difference is as likely to have the other sign. All choices of signs are tried if there
+    are at most 2 ** 13; otherwise they are drawn at random.
 
     Args:
         values: One number for each sentence, shape (N,).
@@ -156,5 +157,5 @@ def _numbers(name: str, values: Numbers) -> npt.NDArray[np.float64]:
     if numbers.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), one number for each sentence, got {numbers.shape}")
     if np.isinf(numbers).any():
-        raise ValueError(f"{name} must be finite or NaN, got infinity; report a median, or pool what is divided")
+        raise ValueError(f"{name} must be finite or NaN, got infinity; report a median, or pooled numbers")
     return numbers

@@ -1,6 +1,6 @@
-"""How far the points of a path are from real words.
+"""The distance of a path from real words, and the kinds of words that it passes.
 
-Takes a path and a `Vocabulary`, gives a mean distance for each sentence.
+Takes a path and a `Vocabulary`; gives a number for each sentence or word. `captum_dig.metrics.measures` builds on it.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 from captum_dig.quadrature import Spacing, check_spacing
 from captum_dig.vocabulary import Vocabulary
 
@@ -26,8 +26,8 @@ def word_approximation_error(
 ) -> Tensor:
     """Measure how far the points of a path are from real words. Lower is better.
 
-    The mean distance from points on a word's path to the nearest row of the vocabulary, averaged over the words of a
-    sentence that move at all: special tokens and padding, whose path is constant, do not count.
+    It is the mean distance from points on a word's path to the nearest row of the vocabulary, averaged over the moving
+    words of a sentence. Special tokens and padding do not count, because their path is constant.
 
     Args:
         knots: Paths, shape (P, B, T, D), baseline first, as a `PathGenerator` gives them.
@@ -35,7 +35,7 @@ def word_approximation_error(
         n_points: How many points of each word's path to measure, at least 1, the ends not among them; None for the
             inner knots themselves, as in the paper, or 30 points where there are none.
         spacing: How the points are laid on the path: ``"knots"`` evenly from knot to knot, as in the paper;
-            ``"arc"`` evenly by each word's own length, so that knots heaped at the ends gain nothing.
+            ``"arc"`` evenly along the length of each word's path, so knots crowded at the ends gain nothing.
         ends: Whether the two ends count as points too. A word is a row, so its ends have distance 0.
 
     Returns:
@@ -76,7 +76,7 @@ def word_approximation_error(
 
 
 def anchor_shares(anchor_ids: Tensor, kinds: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Measure which share of the words on the way is of each kind, such as unused rows or pieces of words.
+    """Measure the share of each kind of row, such as unused rows or pieces of words, among the words on the way.
 
     Args:
         anchor_ids: Rows on the way, shape (N, m), for N words, as `MonotonicPath.anchor_ids` gives them but without
@@ -109,7 +109,7 @@ def _points(words: Tensor, n_points: int, spacing: Spacing) -> Tensor:
     else:
         lengths = (words[1:] - words[:-1]).norm(dim=-1).double().cumsum(dim=0)
         breaks = torch.cat([torch.zeros_like(lengths[:1]), lengths / lengths[-1:]])
-    # Rounding must not push a knot's place to the far end of the piece before it.
+    # Rounding must not move a knot to the far end of the piece before it.
     piece = (places[:, None, None] >= breaks[None, 1:-1] - 1e-12).sum(dim=1)
     start, stop = breaks.gather(0, piece), breaks.gather(0, piece + 1)
     share = ((places[:, None] - start) / (stop - start).clamp(min=1e-300)).clamp(0, 1).float()[..., None]

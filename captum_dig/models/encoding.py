@@ -1,20 +1,20 @@
 """Encoding: a text as the model reads it, and the way back from tokens to words.
 
-Takes texts and a Hugging Face tokenizer, gives for each text its token ids, offsets, special-token marks and words, cut
-to what the model can read. `captum_dig.text` explains what comes out of here.
+Takes texts and a Hugging Face tokenizer; gives for each text its token ids, offsets, special-token marks and words, cut
+to the length that the model reads. `captum_dig.tasks` calls it, and `captum_dig.text` explains the encodings.
 """
 
 import hashlib
 import json
-import operator
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, KeysView, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from captum_dig.checks import as_index
 from captum_dig.errors import ModelError
-from captum_dig.models.places import find_places
+from captum_dig.models.places import Reading, find_places
 from captum_dig.models.words import Span, cluster_ends, group_words
 
 if TYPE_CHECKING:
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 Overflow = Literal["truncate", "windows", "error"]
 OVERFLOWS: tuple[str, ...] = get_args(Overflow)
 
-# Special tokens that can be called by what they are for.
+# Special tokens that can be named by their role.
 _ROLES = ("pad", "mask", "unk", "eos", "bos", "sep", "cls")
-# What data sets call the column of texts.
-TEXT_COLUMNS = ("text", "sentence", "review", "content")
 
-# Names that other tools have for kinds of baselines, which are words too.
+# Names of kinds of baselines in other tools; they are words too.
 _KINDS = {
     "an embedding of zeros": ("zero", "zeros", "0"),
     "the mean of all embeddings": ("mean", "average"),
@@ -44,11 +42,11 @@ class Encoding:
 
     Attributes:
         text: The text.
-        inputs: What the tokenizer gives the model, a list of length T for each name; ``"input_ids"`` among them.
+        inputs: The output of the tokenizer for the model, a list of length T for each name, with ``"input_ids"``.
         tokens: The tokens, length T.
         offsets: Start and end of each token in `text`; (0, 0) for special tokens.
-        special: Whether the tokenizer calls the token special, length T. The token for unknown words is not: it stands
-            for a word.
+        special: Whether the tokenizer calls the token special, length T. The token for unknown words is not special,
+            because it stands for a word.
         words: For each word of the text the positions of its tokens.
         word_offsets: Start and end of each word in `text`.
         truncated: Tokens of the text that the model cannot read.
@@ -75,8 +73,8 @@ class TextEncoder:
     """Turn texts into encodings that fit the model.
 
     Args:
-        tokenizer: A Hugging Face tokenizer. A slow one, written in Python, does not report where a token stands; its
-            tokens are looked for in the text.
+        tokenizer: A Hugging Face tokenizer. A slow one, written in Python, does not report offsets; its tokens are
+            searched in the text.
         max_tokens: How many tokens the model reads, special ones included; None for any number.
 
     Raises:
@@ -98,7 +96,7 @@ class TextEncoder:
             )
         self.tokenizer: Any = tokenizer
         self.max_tokens = max_tokens
-        # An unknown word is not a special token, although tokenizers list its stand-in among them.
+        # Tokenizers list the token for unknown words among the special ones, but it stands for a word.
         self._special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
 
     def encode(self, text: str, overflow: Overflow = "truncate", name: str = "the text") -> list[Encoding]:
@@ -106,9 +104,9 @@ class TextEncoder:
 
         Args:
             text: Any string.
-            overflow: What to do with a text that is too long: ``"truncate"`` it and warn, cut it into ``"windows"``
-                between words, or raise an ``"error"``.
-            name: How messages call the text.
+            overflow: For a text that is too long: ``"truncate"`` it and warn, cut it into ``"windows"`` between words,
+                or raise an ``"error"``.
+            name: The name of the text in messages.
 
         Returns:
             One encoding; several windows where `overflow` is ``"windows"`` and the text is too long.
@@ -144,7 +142,7 @@ class TextEncoder:
 
     @property
     def pads(self) -> bool:
-        """Whether the tokenizer can make texts equally long."""
+        """Whether the tokenizer has a padding token."""
         return self.pad_id is not None
 
     @property
@@ -156,11 +154,11 @@ class TextEncoder:
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def _rules(self) -> object:
-        """The tokenizer's rules and vocabulary, without the truncation and padding that its last call has left."""
+        """The rules and vocabulary of the tokenizer, without the truncation and padding of its last call."""
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         if backend is not None:
             return json.loads(backend.to_str()) | {"truncation": None, "padding": None}
-        # A tokenizer written in Python keeps its rules in its class, and in merges that not every one has.
+        # A tokenizer written in Python has its rules in its class, and perhaps in merges.
         kind = f"{type(self.tokenizer).__module__}.{type(self.tokenizer).__qualname__}"
         merges = getattr(self.tokenizer, "bpe_ranks", {})
         return [kind, sorted(self.tokenizer.get_vocab().items()), sorted(merges.items())]
@@ -181,7 +179,7 @@ class TextEncoder:
 
         if len(encodings) == 1:
             return {name: torch.tensor([row], device="cpu") for name, row in encodings[0].inputs.items()}
-        # The tokenizer makes tensors on the default device, which the caller may have set.
+        # The tokenizer would make tensors on the default device, which the caller may have changed.
         with torch.device("cpu"):
             return dict(self.tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt"))
 
@@ -189,17 +187,17 @@ class TextEncoder:
         """Find the row of a token.
 
         Args:
-            argument: How messages call it.
+            argument: The name of the argument in messages.
             token: A special token's role, such as ``"pad"`` or ``"mask"``; a token of the vocabulary; or an id. Where a
-                token could be taken for something else, ``"token:zero"`` is the token and ``"id:0"`` the id.
+                name is ambiguous, ``"token:zero"`` is the token and ``"id:0"`` the id.
             n_rows: The number of rows that the model has.
 
         Returns:
             The id.
 
         Raises:
-            ValueError: If there is no such token, or its name could mean another kind of baseline; the message lists
-                the roles there are.
+            ValueError: If there is no such token, or its name could mean another kind of baseline. The message lists
+                the known roles.
         """
         roles = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
         known = {role: int(i) for role, i in roles.items() if i is not None}
@@ -213,10 +211,10 @@ class TextEncoder:
         return index
 
     def _row_of(self, token: str, known: Mapping[str, int], n_rows: int) -> tuple[int | None, str]:
-        """Look up the row of a token, and say what else its name could mean."""
+        """Look up the row of a token, and the other meaning that its name could have."""
         if token in known:
             return known[token], ""
-        # Asked late, because a tokenizer copies its vocabulary to answer.
+        # Done late, because get_vocab copies the vocabulary.
         vocabulary = self.tokenizer.get_vocab()
         kind, _, rest = token.partition(":")
         if kind == "token" and rest in vocabulary:
@@ -235,12 +233,12 @@ class TextEncoder:
         return found, ""
 
     def show(self, token_id: int) -> str:
-        """Write a token as a person reads it, without the marks of its tokenizer."""
+        """Write a token for people, without the marks of its tokenizer."""
         plain = str(self.tokenizer.decode([token_id])).strip()
         return plain or str(self.tokenizer.convert_ids_to_tokens(token_id))
 
     def _encode(self, text: str, start: int = 0, cut: bool = False) -> Encoding:
-        """Encode a text that begins at `start` of the one that was passed, cut to what the model reads if asked."""
+        """Encode a text that begins at `start` of the passed one; cut it to the model's length if asked."""
         reading = self._read(text, cut)
         words, word_offsets = group_words(text, reading.places, reading.special, reading.word_ids, reading.read(text))
         return Encoding(
@@ -255,10 +253,10 @@ class TextEncoder:
             start=start,
         )
 
-    def _read(self, text: str, cut: bool = False) -> "_Reading":
+    def _read(self, text: str, cut: bool = False) -> Reading:
         return self._read_fast(text, cut) if self.tokenizer.is_fast else self._read_slow(text, cut)
 
-    def _read_fast(self, text: str, cut: bool) -> "_Reading":
+    def _read_fast(self, text: str, cut: bool) -> Reading:
         # verbose=False: the tokenizer's own warning about long texts names neither the text nor a remedy.
         batch = self.tokenizer(
             text,
@@ -269,13 +267,13 @@ class TextEncoder:
             max_length=self.max_tokens if cut else None,
             verbose=False,
         )
-        # With overflowing tokens the answer is a list of rows, of which the first is the text.
+        # With overflowing tokens the result is a list of rows; the first row is the text.
         first = batch.encodings[0]
         ids = list(first.ids)
         inputs = {"input_ids": ids, "attention_mask": list(first.attention_mask)}
         if "token_type_ids" in self.tokenizer.model_input_names:
             inputs["token_type_ids"] = list(first.type_ids)
-        return _Reading(
+        return Reading(
             inputs=inputs,
             tokens=tuple(first.tokens),
             special=self._special(ids, first.special_tokens_mask),
@@ -289,14 +287,14 @@ class TextEncoder:
             ),
         )
 
-    def _read_slow(self, text: str, cut: bool) -> "_Reading":
+    def _read_slow(self, text: str, cut: bool) -> Reading:
         tokenizer = self.tokenizer
-        # Pieces are written as in the text; `ids` may stand for an unknown one.
+        # Pieces are spelled as in the text; `ids` may stand for an unknown one.
         pieces = list(tokenizer.tokenize(text))
         ids: list[int] = list(tokenizer.convert_tokens_to_ids(pieces))
         found = find_places(text, pieces, tokenizer.tokenize)
         if found.lost:
-            # The same words each time, so that Python says it once.
+            # A constant message: Python then shows it once.
             warnings.warn(
                 f"{type(tokenizer).__name__} does not report where a token stands in the text, and some were not found "
                 "in it; these count to the word after them",
@@ -310,14 +308,14 @@ class TextEncoder:
             batch = tokenizer(text, truncation=True, max_length=self.max_tokens, verbose=False)
         row: list[int] = list(batch["input_ids"])
         kept = slice(len(ids) - n_kept, None) if tokenizer.truncation_side == "left" else slice(n_kept)
-        # Special tokens stand before the text and behind it.
+        # Special tokens come before the text and after it.
         n_before = next((k for k in range(len(row) - n_kept + 1) if row[k : k + n_kept] == ids[kept]), 0)
         n_behind = len(row) - n_kept - n_before
         inputs = {"input_ids": row, "attention_mask": [1] * len(row)}
         if "token_type_ids" in tokenizer.model_input_names:
             inputs["token_type_ids"] = list(batch["token_type_ids"])
         around: tuple[Span, ...] = ((0, 0),)
-        return _Reading(
+        return Reading(
             inputs=inputs,
             tokens=tuple(map(str, tokenizer.convert_ids_to_tokens(row))),
             special=self._special(row, [*[1] * n_before, *[0] * n_kept, *[1] * n_behind]),
@@ -330,10 +328,10 @@ class TextEncoder:
         return tuple(bool(mark) or token_id in self._special_ids for mark, token_id in zip(added, ids, strict=True))
 
     def _windows(self, text: str, name: str) -> list[Encoding]:
-        """Cut a text into parts that fit the model, behind words where a word is not longer than a window itself."""
+        """Cut a text into parts that fit the model, between words unless a word is longer than a window."""
         whole = self._read(text)
         _, spans = group_words(text, whole.places, whole.special, whole.word_ids)
-        # The white space before a word is a part of it to some tokenizers, so a window begins with that.
+        # For some tokenizers the white space before a word is a part of it, so a window begins with that.
         marks = {end for (start, end), mark in zip(whole.places, whole.special, strict=True) if mark and start < end}
         solid = len(text.rstrip())
         ends = sorted(end for end in marks | {end for _, end in spans} if end < solid)
@@ -343,7 +341,7 @@ class TextEncoder:
         windows: list[Encoding] = []
         begin = 0
         while begin < len(text):
-            # Where the tokens of the whole text say that the window is full; alone it may have more.
+            # Where the window is full by the tokens of the whole text; alone it may have more.
             full = bisect_right(last_of_token, begin) + room - 1
             reach = last_of_token[full] if full < len(last_of_token) else len(text)
             following = bisect_right(ends, begin)
@@ -366,10 +364,10 @@ class TextEncoder:
         return windows
 
     def _longest(self, text: str, begin: int, ends: Sequence[int]) -> int | None:
-        """Find the last of some ends, in order, before which a window from `begin` fits the model; None for none."""
+        """Find the last of some ascending ends for which a window from `begin` fits the model; None for none."""
         if not ends or not self._fits(text[begin : ends[0]]):
             return None
-        # Mostly the last one does, or one shortly before it; in a long word it may be any.
+        # Usually the last end fits, or one shortly before it; in a long word it may be any.
         low, step = 0, 1
         high = len(ends)
         while high - low > 1:
@@ -385,95 +383,3 @@ class TextEncoder:
 
     def _fits(self, text: str) -> bool:
         return len(self.tokenizer(text, verbose=False)["input_ids"]) <= (self.max_tokens or 0)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """What a tokenizer says of a text: for each token its place in the text, (0, 0) where it stands in none."""
-
-    inputs: dict[str, list[int]]
-    tokens: tuple[str, ...]
-    special: tuple[bool, ...]
-    places: tuple[Span, ...]
-    word_ids: tuple[int | None, ...]
-    cut_off: tuple[Span, ...]
-
-    def read(self, text: str) -> Span:
-        """Start and end of the part of the text that the tokens stand for; the rest was cut off."""
-        first = min((start for start, end in self.places if start < end), default=0)
-        last = max((end for _, end in self.places), default=0)
-        begin = max((end for _, end in self.cut_off if end <= first), default=0)
-        stop = min((start for start, _ in self.cut_off if start >= last), default=len(text))
-        return begin, stop
-
-
-def as_index(value: str | int) -> int | None:
-    """Read a number that is not negative, also as a command line has it, in digits; None where it is none.
-
-    Example:
-        >>> as_index(3), as_index("3"), as_index(-3), as_index("three")
-        (3, 3, None, None)
-    """
-    if isinstance(value, str):
-        return int(value) if value.isdecimal() else None
-    try:
-        number = -1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        return None
-    return number if number >= 0 else None
-
-
-def as_texts(texts: Iterable[str]) -> list[str]:
-    """Check texts, and list them.
-
-    Args:
-        texts: Any strings, one by one.
-
-    Returns:
-        The texts.
-
-    Raises:
-        TypeError: If they are one string, have no order, or one of them is none.
-
-    Example:
-        >>> as_texts(text for text in ("good", "bad"))
-        ['good', 'bad']
-    """
-    if isinstance(texts, str):
-        raise TypeError("texts must be a sequence of strings, got one string; put it into a list, or call explain")
-    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # a table of pandas is read as its columns' names
-        raise TypeError(f"texts must be a string or a sequence of strings, got {_told(texts, 'texts')}")
-    if isinstance(texts, Set) and not isinstance(texts, KeysView):
-        raise TypeError(f"texts must have an order, got a {type(texts).__name__}; pass a list, such as sorted(texts)")
-    if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray):
-        raise TypeError(f"texts must be a string or a sequence of strings, got {type(texts).__name__}")
-    if isinstance(texts, tuple) and len(texts) == 2:
-        raise TypeError(f"texts must be a list where there are two, got a tuple of two{_ONE}; pass a list of two texts")
-    listed = list(texts)
-    for number, text in enumerate(listed):
-        if isinstance(text, str):
-            continue
-        if isinstance(text, Mapping):
-            got = _told(text, f"texts[{number}]")
-        elif isinstance(text, tuple | list):
-            got = f"a {type(text).__name__} of {len(text)} in place {number}{_ONE}; pass a flat list"
-        else:
-            got = f"{type(text).__name__} in place {number}"
-        raise TypeError(f"texts must be strings, got {got}")
-    return listed
-
-
-# Said of what other tools take for two texts that a model reads together.
-_ONE = ", where one text at a time is explained, and no pairs"
-
-
-def _told(sample: Iterable[Any], name: str) -> str:
-    """Say what to pass in place of a mapping, which Python would read as its keys."""
-    keys = [str(key) for key in sample]
-    got = f"{type(sample).__name__} with {', '.join(map(repr, keys[:5])) or 'nothing'}"
-    if "text_pair" in keys:
-        return f"{got}{_ONE}; pass a string"
-    if "input_ids" in keys:
-        return f"{got}; pass the text itself, which is encoded here"
-    column = next((key for key in TEXT_COLUMNS if key in keys), keys[0] if keys else None)
-    return got if column is None else f"{got}; pass what it holds, such as {name}[{column!r}]"

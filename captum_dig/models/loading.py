@@ -1,7 +1,7 @@
 """Loading: a classifier and its tokenizer, by a name on the hub or from a folder.
 
-Takes a name, gives a model and a tokenizer; `captum_dig.models.model` wraps the model. A folder may hold anything:
-Python code in it runs only if the caller says so, and files that cannot be read are reported with the folder's name.
+Takes a name; gives a model and a tokenizer. `captum_dig.models.model` wraps the model. A folder may hold anything:
+Python code in it runs only if the caller allows it, and unreadable files raise an error that names the folder.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ import torch
 
 from captum_dig.errors import ModelError
 
-# What PyTorch and Transformers say where a file is to blame. Other RuntimeErrors are PyTorch's own faults.
+# Messages of PyTorch and Transformers for a bad file. Other RuntimeErrors are PyTorch's own faults.
 _OF_FILES = (
     "PytorchStreamReader",
     "ignore_mismatched_sizes",
@@ -25,7 +25,7 @@ _OF_FILES = (
     "Invalid magic",
 )
 
-# Tasks with a head of their own, by the end of the name of the class that was trained; also as PEFT calls them.
+# Tasks with a head of their own, by the end of the trained class's name, and by PEFT's name.
 _OTHER_TASKS = {
     "ForTokenClassification": "token classification",
     "TOKEN_CLS": "token classification",
@@ -35,7 +35,7 @@ _OTHER_TASKS = {
     "ForMultipleChoice": "multiple choice",
     "ForNextSentencePrediction": "next sentence prediction",
 }
-# Tasks before that, from which a classifier can be fine-tuned.
+# Tasks of pretraining, from which a classifier can be fine-tuned.
 _PRETRAINING = {
     "ForMaskedLM": "masked language modelling",
     "WithLMHeadModel": "masked language modelling",
@@ -92,7 +92,7 @@ def load_pretrained(
             config=config,
             dtype=dtype,
             output_loading_info=True,
-            # The adapter's head takes the place of one with another number of labels.
+            # The adapter's head may have another number of labels than the base model's.
             ignore_mismatched_sizes=adapter is not None,
             **trust,
         )
@@ -100,7 +100,7 @@ def load_pretrained(
     if adapter is not None and base != name:
         with _reading(name, "adapter"):
             model.load_adapter(name)
-        # What the adapter brings has another name than what it replaces.
+        # A weight of the adapter has another name than the weight that it replaces.
         missing &= {key for key, _ in model.named_parameters()}
     if missing:
         task = _task(trained, _PRETRAINING)
@@ -127,13 +127,13 @@ def load_pretrained(
 def check_tokenizer(tokenizer: Any, n_rows: int, name: str) -> None:
     """Require a tokenizer that was made for the model.
 
-    From a folder without a tokenizer's files, Transformers makes one of special tokens alone, which reads every word as
-    unknown.
+    From a folder without a tokenizer's files Transformers makes a tokenizer of special tokens alone. It reads every
+    word as unknown.
 
     Args:
         tokenizer: The tokenizer.
         n_rows: The number of rows of the model's embedding layer.
-        name: How messages call the model.
+        name: The name of the model in messages.
 
     Raises:
         ModelError: If it has far fewer tokens than the table has rows.
@@ -169,7 +169,7 @@ def _adapter(name: str) -> Mapping[str, Any] | None:
 
 
 def _find(name: str, file: str) -> Path | None:
-    """Find a file of a folder or a repository on the hub, from where it is downloaded; None where it is missing."""
+    """Find a file in a folder, or download it from the hub; None where it is missing."""
     from transformers.utils.hub import cached_file
 
     if Path(name).is_dir():
@@ -194,7 +194,7 @@ def _base_of(name: str, adapter: Mapping[str, Any]) -> str:
 
 
 def _check_place(name: str, base: str, files: Sequence[str]) -> None:
-    """Require a folder that holds one of the files, where the name is that of a folder."""
+    """Require that a folder holds one of the files; names on the hub pass."""
     folder = Path(base)
     looks_local = folder.is_absolute() or base.startswith((".", "~")) or base.count("/") > 1
     if (looks_local or folder.exists()) and not any((folder / file).is_file() for file in files):
@@ -208,7 +208,7 @@ def _task(trained: str, tasks: Mapping[str, str]) -> str | None:
 
 
 def _check_task(name: str, trained: str) -> None:
-    """Refuse a model whose configuration says that it was trained for another task."""
+    """Require a configuration that names no other task."""
     task = _task(trained, _OTHER_TASKS)
     if task is not None:
         raise ModelError(
@@ -231,7 +231,7 @@ def _n_labels(name: str, n_labels: int) -> int:
 
 @contextmanager
 def _reading(name: str, what: str) -> Iterator[None]:
-    """Report whatever reading a model's files raises; they may hold anything, and Transformers checks little."""
+    """Turn every error of reading a model's files into a `ModelError`; Transformers checks little."""
     try:
         yield
     except Exception as error:

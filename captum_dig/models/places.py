@@ -1,7 +1,7 @@
-"""Places: where in a text each token stands, for tokenizers that do not report it.
+"""Places: the span of each token in a text, for tokenizers that do not report it.
 
-Takes a text and the pieces that a tokenizer of pure Python cuts it into, gives start and end of each.
-`captum_dig.models.encoding` uses them as it uses the offsets of fast tokenizers.
+Takes a text and the pieces of a tokenizer in pure Python; gives start and end of each piece.
+`captum_dig.models.encoding` uses them like the offsets of fast tokenizers.
 """
 
 import re
@@ -14,19 +14,19 @@ from itertools import groupby
 
 Span = tuple[int, int]
 
-# How WordPiece, SentencePiece and the two kinds of byte-pair encoding mark that a piece begins, goes on or ends a word.
+# Marks of WordPiece, SentencePiece and two kinds of byte-pair encoding: a piece begins, continues or ends a word.
 _MARKS = re.compile(r"^(?:##|▁+|Ġ)(?=.)|(?:@@|</w>)$|^(?:▁+|Ġ)$")
 _WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the pieces of a text stand.
+    """The spans of the pieces of a text.
 
     Attributes:
-        spans: Start and end of each piece; what stands between its neighbours, white space at most, for a piece without
-            a place.
-        lost: The pieces without a place.
+        spans: Start and end of each piece. A piece that was not found has the text between its neighbours, at most
+            white space.
+        lost: The pieces that were not found.
     """
 
     spans: tuple[Span, ...]
@@ -34,15 +34,15 @@ class Places:
 
 
 def find_places(text: str, pieces: Sequence[str], split: Callable[[str], Sequence[str]]) -> Places:
-    """Find out where each piece stands, although the tokenizer may have rewritten the text.
+    """Find the span of each piece, although the tokenizer may have rewritten the text.
 
-    Where pieces spell the text, up to white space, case and accents, each stands where its letters do. Elsewhere every
-    word is cut alone, and a piece is looked for in the word that it comes from. A piece that is not found takes what
-    its neighbours leave: the token for unknown words takes the unknown word.
+    Where the pieces spell the text, up to white space, case and accents, each piece has the span of its letters.
+    Elsewhere every word is tokenized alone, and its pieces are searched in it. A piece that is not found gets the text
+    between its neighbours: the token for unknown words gets the unknown word.
 
     Args:
         text: The text.
-        pieces: What the tokenizer cuts it into, in order.
+        pieces: The pieces of the tokenizer, in order.
         split: Cuts a text into pieces.
 
     Returns:
@@ -57,7 +57,7 @@ def find_places(text: str, pieces: Sequence[str], split: Callable[[str], Sequenc
         found = [None] * len(pieces)
         done, last = 0, (0, 0)
         for word, group, own in _regions(text, pieces, split):
-            # What was found so far stands before.
+            # Pieces that were found end before this place.
             region = max(word[0], last[1]), word[1]
             inside = pieces[done : done + group]
             places = _spell(text, region, inside) or _search(text, region, inside)
@@ -74,10 +74,10 @@ def find_places(text: str, pieces: Sequence[str], split: Callable[[str], Sequenc
 
 
 def _regions(text: str, pieces: Sequence[str], split: Callable[[str], Sequence[str]]) -> list[tuple[Span, int, bool]]:
-    """Find the part of the text that pieces come from, by cutting each word alone.
+    """Match runs of pieces with parts of the text, by tokenizing each word alone.
 
     Returns:
-        For each part its start and end, how many pieces come from it, and whether it is a word, which they fill.
+        For each part its start and end, its number of pieces, and whether it is one word, which they fill.
     """
     words = [match.span() for match in _WORD.finditer(text)]
     alone = [(piece, number) for number, (start, end) in enumerate(words) for piece in split(text[start:end])]
@@ -91,7 +91,7 @@ def _regions(text: str, pieces: Sequence[str], split: Callable[[str], Sequence[s
         if number is not None:
             regions.append((words[number], size, True))
             continue
-        # Cut otherwise than alone: from the word before to the word after, both included.
+        # Tokenized differently in the text: a region from the word before to the word after, both included.
         before = runs[k - 1][0] if k else None
         after = runs[k + 1][0] if k + 1 < len(runs) else None
         start = 0 if before is None else words[before][0]
@@ -100,7 +100,7 @@ def _regions(text: str, pieces: Sequence[str], split: Callable[[str], Sequence[s
 
 
 def _spell(text: str, region: Span, pieces: Sequence[str]) -> list[Span | None] | None:
-    """Find each piece by its letters, if the pieces spell the region; None if they do not, in any writing."""
+    """Find each piece by its letters; None if the pieces do not spell the region in any normal form."""
     places = range(*region)
     for of_text, of_piece in _WRITINGS:
         wanted = [(letter, number) for number, piece in enumerate(pieces) for letter in of_piece(piece)]
@@ -116,7 +116,7 @@ def _spell(text: str, region: Span, pieces: Sequence[str]) -> list[Span | None] 
 
 
 def _search(text: str, region: Span, pieces: Sequence[str]) -> list[Span | None]:
-    """Look for one piece after the other, each behind those that were found."""
+    """Search one piece after the other, each behind the last one that was found."""
     there = [(letter, place) for place in range(*region) for letter in _fold(text[place])]
     letters = "".join(letter for letter, _ in there)
     found: list[Span | None] = []
@@ -133,7 +133,7 @@ def _search(text: str, region: Span, pieces: Sequence[str]) -> list[Span | None]
 
 
 def _fill(text: str, region: Span, found: Sequence[Span | None]) -> list[Span]:
-    """Give pieces that were not found the text between their neighbours; white space only where there is no other."""
+    """Give pieces that were not found the text between their neighbours, without its white space if possible."""
     spans: list[Span] = []
     for number, span in enumerate(found):
         if span is not None:
@@ -165,15 +165,35 @@ def _unmarked(piece: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Write without case, accents, widths and white space."""
+    """Remove case, accents, widths and white space."""
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     return "".join(char for char in plain if not unicodedata.category(char).startswith("M") and not char.isspace())
 
 
-# How a text and its pieces may spell the same: as bytes, as they are, without marks, without case and accents.
+# Forms in which a text and its pieces may agree: bytes, unchanged, without marks, without case and accents.
 _WRITINGS: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...] = (
     (_bytes, _plain),
     (_solid, _solid),
     (_solid, lambda piece: _solid(_unmarked(piece))),
     (_fold, lambda piece: _fold(_unmarked(piece))),
 )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The output of a tokenizer for a text: the span of each token in the text, (0, 0) for a token without one."""
+
+    inputs: dict[str, list[int]]
+    tokens: tuple[str, ...]
+    special: tuple[bool, ...]
+    places: tuple[Span, ...]
+    word_ids: tuple[int | None, ...]
+    cut_off: tuple[Span, ...]
+
+    def read(self, text: str) -> Span:
+        """Start and end of the part of the text that has tokens; the rest was cut off."""
+        first = min((start for start, end in self.places if start < end), default=0)
+        last = max((end for _, end in self.places), default=0)
+        begin = max((end for _, end in self.cut_off if end <= first), default=0)
+        stop = min((start for start, _ in self.cut_off if start >= last), default=len(text))
+        return begin, stop

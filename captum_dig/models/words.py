@@ -1,7 +1,7 @@
-"""Words: which tokens of a text form a word that a person reads.
+"""Words: the tokens that together form a word for a reader.
 
-Takes a text and the places of its tokens, gives for each word its tokens and its place. `captum_dig.models.encoding`
-calls it for every text.
+Takes a text and the spans of its tokens; gives the tokens and the span of each word. `captum_dig.models.encoding` calls
+it for every text.
 """
 
 import re
@@ -14,12 +14,12 @@ import regex
 
 Span = tuple[int, int]
 
-# What no word boundary cuts: a grapheme cluster, and marks and format characters after it. `\X` alone parts a few vowel
-# signs (Burmese) and every direction mark from the letter before.
+# No word boundary cuts this: a grapheme cluster, with marks and format characters after it. `\X` alone separates a few
+# vowel signs (Burmese) and every direction mark from the letter before.
 _CLUSTER: Any = regex.compile(r"\X(?:(?=[\p{M}\p{Word_Break=Format}])\X)*")
 _SOLID = re.compile(r"\S+")
 _SOLID_TEXT = re.compile(r"\S(?:.*\S)?", flags=re.DOTALL)
-# Han, kana, and the scripts whose lines break between words that no space parts: Thai, Lao, Khmer, Burmese and others.
+# Scripts without spaces between words: Han, kana, Thai, Lao, Khmer, Burmese and others.
 _UNSPACED: Any = regex.compile(r"[\p{Han}\p{scx=Hiragana}\p{scx=Katakana}\p{Line_Break=Complex_Context}]")
 # A letter whose cluster ends in a mark or a joiner.
 _MARKED_LETTER: Any = regex.compile(r"\p{L}.*[\p{M}\p{Cf}]", flags=regex.DOTALL)
@@ -42,19 +42,18 @@ def group_words(
     word_ids: Sequence[int | None],
     read: Span | None = None,
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[Span, ...]]:
-    """Group the tokens of a text into words, so that every token that is not special belongs to exactly one.
+    """Group the tokens of a text into words. Every token that is not special belongs to exactly one word.
 
-    White space parts words. So does the tokenizer's pre-tokenizer, except after a mark in the middle of a word. In
+    White space separates words. So does the tokenizer's pre-tokenizer, except after a mark in the middle of a word. In
     scripts without spaces every token is a word. Grapheme clusters stay whole. A character without a token belongs to
-    the word before it, a token of white space to the word after it.
+    the word before it, and a token of white space to the word after it.
 
     Args:
         text: The text.
-        offsets: Start and end of each token, length T; of a special token where it stands in the text, and (0, 0)
-            elsewhere.
+        offsets: Start and end of each token, length T; (0, 0) for a special token that is not in the text.
         special: Which tokens are special, length T.
-        word_ids: The number of the word that the tokenizer took each token from, length T; None where it has none.
-        read: Start and end of the part of the text that the tokens stand for; None for the whole text.
+        word_ids: The number of each token's word in the tokenizer's own count, length T; None where it has none.
+        read: Start and end of the part of the text that has tokens; None for the whole text.
 
     Returns:
         For each word the positions of its tokens, and its start and end in the text without white space around it.
@@ -79,7 +78,7 @@ def group_words(
         # White space at the end has no word after it to join.
         words[-1] = (*words[-1], *blank)
     elif blank and begin < stop:
-        # With no word before it either, the text is the word.
+        # If there is no word before it either, the text is the word.
         solid = _SOLID_TEXT.search(text, begin, stop)
         words, spans = [tuple(blank)], [solid.span() if solid else (begin, stop)]
     return tuple(words), tuple(spans)
@@ -91,7 +90,7 @@ def cluster_ends(text: str) -> list[int]:
 
 
 def _segments(offsets: Sequence[Span], special: Sequence[bool], begin: int, stop: int) -> list[_Segment]:
-    """Cut the text at the special tokens that stand in it."""
+    """Cut the text at the special tokens in it."""
     segments = [_Segment(begin, stop)]
     for i, ((start, end), mark) in enumerate(zip(offsets, special, strict=True)):
         if not mark:
@@ -105,7 +104,7 @@ def _segments(offsets: Sequence[Span], special: Sequence[bool], begin: int, stop
 def _words(
     text: str, offsets: Sequence[Span], word_ids: Sequence[int | None], segment: _Segment
 ) -> Iterator[tuple[list[int], Span | None]]:
-    """Give the words of a segment in order; tokens without a character of their own come with None for a span."""
+    """Return the words of a segment in order; tokens without a character of their own have None for a span."""
     clusters, cluster_at = _clusters(text, segment)
     inside = [_touched(offsets[i], cluster_at, segment.start) for i in segment.members]
     solid = [number for number, touched in enumerate(inside) if touched]
@@ -132,7 +131,7 @@ def _words(
 
 
 def _clusters(text: str, segment: _Segment) -> tuple[list[Span], list[int]]:
-    """Find the clusters of a segment, without white space, and for each character the number of its cluster, or -1."""
+    """Find the clusters of a segment without white space, and each character's cluster number, or -1."""
     clusters: list[Span] = []
     cluster_at = [-1] * (segment.end - segment.start)
     for cluster in _CLUSTER.finditer(text[segment.start : segment.end]):
@@ -145,16 +144,16 @@ def _clusters(text: str, segment: _Segment) -> tuple[list[Span], list[int]]:
 
 
 def _touched(span: Span, cluster_at: list[int], shift: int) -> list[int]:
-    """Give the numbers of the clusters that a token covers, or a part of; none for white space."""
+    """Return the numbers of the clusters that a token covers, wholly or in part; none for white space."""
     return [number for number in cluster_at[max(0, span[0] - shift) : max(0, span[1] - shift)] if number >= 0]
 
 
 def _parts(text: str, left: Span, right: Span, same_word: bool) -> bool:
-    """Whether a word ends between two clusters that two tokens end and begin with."""
+    """Whether a word ends between two clusters, at the end of one token and the start of the next."""
     if any(char.isspace() for char in text[left[1] : right[0]]):
         return True
     if _UNSPACED.match(text, left[0]) or _UNSPACED.match(text, right[0]):
         return True
-    # Pre-tokenizers of byte-level tokenizers take a mark for a symbol, and cut around it.
+    # Pre-tokenizers of byte-level tokenizers treat a mark as a symbol, and cut around it.
     around_mark = _MARKED_LETTER.fullmatch(text, *left) and _LETTER.match(text, right[0])
     return not same_word and not around_mark

@@ -1,6 +1,6 @@
 """Paths: from an input and a baseline to the knots of a path between them.
 
-`base`: what a path is, and the straight line. `words`: from word to word, as in Discretized Integrated Gradients.
+`base`: the class of paths, and the straight line. `words`: from word to word, as in Discretized Integrated Gradients.
 `uniform`: from word to word along the straight line. `ensembles`: several paths, averaged. `staggered`: words that move
 one after the other, in several orders.
 """
@@ -9,6 +9,7 @@ from captum_dig.paths.base import PathGenerator, StraightLine, as_ensemble, upsa
 from captum_dig.paths.ensembles import EnsemblePath, lay_out
 from captum_dig.paths.staggered import StaggeredPath
 from captum_dig.paths.uniform import UniformPath
+from captum_dig.paths.walks import Walk
 from captum_dig.paths.words import MonotonicPath, WordPath
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "StaggeredPath",
     "StraightLine",
     "UniformPath",
+    "Walk",
     "WordPath",
     "as_ensemble",
     "lay_out",

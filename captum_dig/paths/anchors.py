@@ -1,15 +1,14 @@
 """AnchorSearch: which word a path visits next.
 
-Takes the rows around a word, gives a cost for each: the candidate with the lowest is the next anchor. The cost depends
-on the current word, the candidate, the baseline and the number of anchors only, so `captum_dig.paths.tables` ranks each
-row's candidates once and walks over the result.
+Takes the rows around a word; gives a cost for each. The candidate with the lowest cost is the next anchor. The cost
+depends only on the current word, the candidate, the baseline and the number of anchors. So `captum_dig.paths.tables`
+ranks each row's candidates once and walks over the result.
 """
 
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor
@@ -22,7 +21,7 @@ from captum_dig.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """What an `AnchorSearch` may look at when it prices the candidates around some words.
+    """The arguments of a cost: some words, and the candidates around them.
 
     Attributes:
         word_ids: Rows of the current words, shape (N,), int64.
@@ -44,8 +43,8 @@ class Neighborhood:
 class AnchorSearch(ABC):
     """A cost for every candidate that could be the next anchor; the lowest wins, ties go to the nearer candidate.
 
-    Subclasses implement `cost`. It must depend on its argument alone, and on no other row of it, since costs are cached
-    per row.
+    Subclasses implement `cost`. The cost of a row must depend on nothing but that row of the argument, because costs
+    are cached per row.
 
     Example:
         >>> class Nearest(AnchorSearch):
@@ -59,13 +58,21 @@ class AnchorSearch(ABC):
         tensor([[3, 2, 1]])
     """
 
+    # Whether costs are drawn at random, from a seed.
+    draws: ClassVar[bool] = False
+
+    @classmethod
+    def seeded(cls, seed: int | None) -> "AnchorSearch":  # noqa: ARG003 - for searches that draw
+        """Make the search for this class's name in the catalogue; by default without arguments."""
+        return cls()
+
     @reprlib.recursive_repr()
     def __repr__(self) -> str:
-        # It names the search in results and journals, which must be the same in another process.
+        # Results and journals name the search by it, and it must be the same in another process.
         return described(self)
 
     def __eq__(self, other: object) -> bool:
-        # Searches of one class are equal where there is nothing that could tell them apart.
+        # Searches of one class without attributes are equal.
         return self is other or (type(self) is type(other) and not _has_parameters(self) and not _has_parameters(other))
 
     def __hash__(self) -> int:
@@ -77,7 +84,7 @@ class AnchorSearch(ABC):
 
     @property
     def identity(self) -> str | None:
-        """A name that stands for these very costs, under which a table may be kept on disk; None for no keeping."""
+        """A name that is unique to these costs and keys their tables on disk; None for no tables on disk."""
         return None
 
     def propose(
@@ -104,7 +111,7 @@ class AnchorSearch(ABC):
 
     @final
     def __call__(self, neighborhood: Neighborhood) -> Tensor:
-        """Price the candidates and check what the subclass answered.
+        """Price the candidates and check what the subclass returned.
 
         Args:
             neighborhood: The current words and their candidates.
@@ -113,7 +120,7 @@ class AnchorSearch(ABC):
             Costs, shape (N, K).
 
         Raises:
-            PathError: If `cost` answered another shape, or NaN.
+            PathError: If `cost` returned another shape, or NaN.
         """
         costs = self.cost(neighborhood)
         expected = tuple(neighborhood.candidate_ids.shape)
@@ -143,7 +150,7 @@ class Greedy(AnchorSearch):
 
     @property
     def identity(self) -> str | None:
-        """The name of the strategy, which has no parameters; a subclass may have other costs."""
+        """The name of the strategy; None for a subclass, which may have other costs."""
         return "greedy" if type(self) is Greedy else None
 
 
@@ -166,15 +173,15 @@ class MaxCount(AnchorSearch):
 
     @property
     def identity(self) -> str | None:
-        """The name of the strategy, which has no parameters; a subclass may have other costs."""
+        """The name of the strategy; None for a subclass, which may have other costs."""
         return "maxcount" if type(self) is MaxCount else None
 
 
 class RandomNeighbor(AnchorSearch):
     """A neighbour drawn uniformly: the paper's ablation DIG-RandomNeighbor.
 
-    The order in which a row's neighbours come is a function of the seed and the row, so that a word's path does not
-    depend on the sentence or the batch that it stands in.
+    The order of a row's neighbours is a function of the seed and the row. The path of a word therefore does not depend
+    on its sentence or batch.
 
     Args:
         seed: Any integer; None draws one from torch's generator, and keeps it.
@@ -186,6 +193,13 @@ class RandomNeighbor(AnchorSearch):
     References:
         Sanyal and Ren (2021), section 4.3 [sanyal-ren-2021].
     """
+
+    draws = True
+
+    @classmethod
+    def seeded(cls, seed: int | None) -> "RandomNeighbor":
+        """Make the search with a seed; None draws one from torch's generator."""
+        return cls(seed)
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = _seed(seed)
@@ -209,6 +223,13 @@ class RandomAnchor(AnchorSearch):
         Sanyal and Ren (2021), section 4.3 [sanyal-ren-2021].
     """
 
+    draws = True
+
+    @classmethod
+    def seeded(cls, seed: int | None) -> "RandomAnchor":
+        """Make the search with a seed; None draws one from torch's generator."""
+        return cls(seed)
+
     def __init__(self, seed: int | None = None) -> None:
         self.seed = _seed(seed)
 
@@ -220,12 +241,12 @@ class RandomAnchor(AnchorSearch):
         n_anchors: int,
         candidates: Tensor | None,
     ) -> Tensor:
-        """Draw as many rows as a walk can need, without replacement."""
+        """Draw enough rows for a whole walk, without replacement."""
         allowed: Tensor = (
             torch.arange(len(vocabulary), device="cpu") if candidates is None else candidates.nonzero()[:, 0]
         )
         keys = scramble(self.seed, word_ids[:, None], allowed)
-        # A walk may have been at m of them, and one may be the baseline.
+        # A walk may have visited m of them, and one may be the baseline.
         count = min(n_anchors + 2, len(allowed))
         chosen: Tensor = keys.topk(count, dim=1, largest=False).indices
         return allowed[chosen]
@@ -235,16 +256,8 @@ class RandomAnchor(AnchorSearch):
         return torch.arange(neighborhood.candidate_ids.shape[1], device="cpu").expand(neighborhood.candidate_ids.shape)
 
 
-STRATEGIES: dict[str, Callable[[int | None], AnchorSearch]] = {
-    "greedy": lambda _seed: Greedy(),
-    "maxcount": lambda _seed: MaxCount(),
-    "random_neighbor": RandomNeighbor,
-    "random_anchor": RandomAnchor,
-}
-
-
 def _has_parameters(search: object) -> bool:
-    # What an object holds besides its class, in slots too: None, a dictionary, or a pair of these.
+    # The state of an object without its class, slots included: None, a dictionary, or a pair of these.
     state: Any = object.__getstate__(search)
     return any(state) if isinstance(state, tuple) else bool(state)
 
@@ -272,6 +285,6 @@ def scramble(seed: int, left: Tensor, right: Tensor) -> Tensor:
     """
     state = (left * 0x1E3779B97F4A7C15) ^ (right * 0x3F58476D1CE4E5B9) ^ ((seed * 0x14D049BB133111EB) % 2**62)
     for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15), (31, 1)):
-        # The arithmetic shift of a signed integer drags its sign along; the mask takes it off.
+        # The arithmetic shift of a signed integer copies its sign; the mask removes it.
         state = (state ^ ((state >> shift) & ((1 << (64 - shift)) - 1))) * factor
     return state & (2**63 - 1)

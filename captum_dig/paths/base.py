@@ -1,13 +1,14 @@
 """PathGenerator: from an input and a baseline to the knots of a path between them.
 
-Takes tensors as Captum hands them to an attribution method (embeddings, batch first), gives knots of shape (P, B, ...),
-baseline first, or (R, P, B, ...) for R paths that are averaged. A path is straight from knot to knot;
-`captum_dig.quadrature` places the gradient evaluations on it.
+Takes inputs and baselines as Captum passes them to an attribution method (embeddings, batch first). Gives knots of
+shape (P, B, ...), baseline first, or (R, P, B, ...) for R paths that are averaged. A path is straight from knot to
+knot. `captum_dig.quadrature` places the gradient evaluations on it.
 """
 
 import reprlib
 from abc import ABC, abstractmethod
-from typing import final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, final
 
 import torch
 from torch import Tensor
@@ -16,17 +17,23 @@ from captum_dig.errors import PathError
 from captum_dig.paths.monotone import is_monotone_path
 from captum_dig.paths.naming import described
 
+if TYPE_CHECKING:
+    from captum_dig.paths.walks import Walk
+    from captum_dig.vocabulary import Vocabulary
+
 
 class PathGenerator(ABC):
     """A way from baselines to inputs, as knots that are joined by straight pieces; or several ways, an ensemble.
 
-    Subclasses implement `knots`. The knots of one example must not depend on the rest of the batch, but that the last
-    one may be repeated until all examples, or all paths of an ensemble, have as many. The number of paths must not
-    depend on the inputs at all.
+    Subclasses implement `knots`. The knots of one example must not depend on the rest of the batch, with one exception.
+    The last knot may be repeated until all examples, or all paths of an ensemble, have the same number. The number of
+    paths must not depend on the inputs.
 
     Attributes:
-        monotone: Whether every coordinate of these paths runs one way only. What a class promises here is checked.
-        n_paths: How many paths it gives for an input, each of which needs a gradient.
+        monotone: Whether every coordinate of these paths moves in one direction only. It is checked at every call.
+        n_paths: The number of paths for an input; each needs at least one gradient.
+        draws: Whether it draws at random, from a seed.
+        vocabulary: The rows that it walks over; None for a path without words.
 
     Example:
         >>> class Detour(PathGenerator):
@@ -40,29 +47,71 @@ class PathGenerator(ABC):
 
     monotone: bool = False
     n_paths: int = 1
+    draws: ClassVar[bool] = False
+    vocabulary: "Vocabulary | None" = None
 
     @reprlib.recursive_repr()
     def __repr__(self) -> str:
-        # It names the path in results and journals: without an address, and with all contents of a tensor.
+        # Results and journals name the path by it: no memory address, and all contents of a tensor.
         return described(self)
 
     @abstractmethod
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Build the knots: from two tensors of shape (B, ...) one of shape (P, B, ...) or (R, P, B, ...), P >= 2."""
 
+    @classmethod
+    def named(cls, walk: "Callable[[], Walk]", seed: int | None) -> "PathGenerator":  # noqa: ARG003
+        """Make the path for this class's name in the catalogue; by default without arguments.
+
+        Args:
+            walk: Gives how to go from word to word, for paths that need words.
+            seed: For paths that draw; None for their default.
+        """
+        return cls()
+
+    def describe(self) -> dict[str, int | None]:
+        """Return the settings of the path: ``n_anchors``, ``n_neighbors``, and ``seed`` if it draws."""
+        seed = getattr(self, "seed", None)
+        drawn = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+        return {"n_anchors": 0, "n_neighbors": 0, "seed": drawn}
+
+    def passed_words(self, ids: Tensor, goal: int) -> Tensor | None:  # noqa: ARG002 - for paths through words
+        """Find the words that a path passes between a word and its baseline.
+
+        Args:
+            ids: The words, rows of the vocabulary, shape (N,), int64.
+            goal: The row of the baseline.
+
+        Returns:
+            Row ids, shape (N, m), from the word towards the baseline; None for a path that passes no words.
+        """
+        return None
+
+    def ways(self, inputs: Tensor, baselines: Tensor) -> Tensor | None:  # noqa: ARG002 - by default they may depend
+        """Build the knots of single words, if the path of a word does not depend on the words beside it.
+
+        Args:
+            inputs: Vectors of words, shape (N, D).
+            baselines: Where their paths begin, shape (N, D).
+
+        Returns:
+            Knots, shape (P, N, D); None where the words beside a word matter.
+        """
+        return None
+
     def grouped(self, words: Tensor) -> "PathGenerator":  # noqa: ARG002 - for paths that move words, not tokens
-        """Say which tokens of a batch form words.
+        """Group the tokens of a batch into words.
 
         Args:
             words: The number of the word that each token belongs to, shape (B, T), int64; -1 where there is none.
 
         Returns:
-            The path for that batch: by default this one, which knows no words.
+            The path for that batch: by default this one, which ignores words.
         """
         return self
 
     def store(self) -> None:  # noqa: B027 - most paths have nothing to keep
-        """Keep what was learnt for other processes, where there is a place for it; by default nothing is."""
+        """Store computed tables for other processes; by default there are none."""
 
     @final
     def __call__(self, inputs: Tensor, baselines: Tensor) -> Tensor:
@@ -74,7 +123,7 @@ class PathGenerator(ABC):
 
         Returns:
             Knots, shape (P, B, ...), or (R, P, B, ...) for an ensemble of R paths, dtype and device of `inputs`,
-            without gradient; the first of a path equals `baselines` and the last `inputs`, exactly.
+            without gradient. The first knot of a path equals `baselines` and the last `inputs`, exactly.
 
         Raises:
             TypeError: If `inputs` is not floating point.
@@ -140,12 +189,16 @@ class StraightLine(PathGenerator):
         """Return the two ends."""
         return torch.stack([baselines, inputs])
 
+    def ways(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Return the two ends: no word depends on the others."""
+        return self(inputs, baselines)
+
     def __repr__(self) -> str:
         return "StraightLine()"
 
 
 def as_ensemble(knots: Tensor, inputs: Tensor) -> Tensor:
-    """Look at a single path as at an ensemble of one.
+    """View a single path as an ensemble of one.
 
     Args:
         knots: One path, shape (P, B, ...), or several, shape (R, P, B, ...).
@@ -162,10 +215,10 @@ def as_ensemble(knots: Tensor, inputs: Tensor) -> Tensor:
 
 
 def upsample(knots: Tensor, factor: int) -> Tensor:
-    """Insert the mean of every two neighbouring knots, several times over.
+    """Insert the mean of every two neighbouring knots, several times.
 
-    The path stays the same; with ``spacing="knots"`` it gets denser nodes, which is the paper's way to a smaller delta.
-    More `n_steps` does the same.
+    The path stays the same. With ``spacing="knots"`` it gets denser nodes, the paper's way to a smaller delta. More
+    `n_steps` have the same effect.
 
     Args:
         knots: A path, shape (P, ...).

@@ -1,6 +1,6 @@
 """EnsemblePath: the paths of several generators, averaged.
 
-Takes generators, gives their knots one behind the other; `captum_dig.quadrature` shares the gradients among them.
+Takes generators; gives their knots, concatenated. `captum_dig.quadrature` shares the gradients among them.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from captum_dig.paths.base import PathGenerator, as_ensemble
 class EnsemblePath(PathGenerator):
     """Several paths from the same baselines to the same inputs; attributions are the mean over them.
 
-    `n_steps` stays the number of all gradients: each of R paths gets its share of them. Paths of an ensemble among the
-    generators count one by one.
+    `n_steps` stays the number of all gradients: each of R paths gets its share. A generator of several paths counts as
+    many times.
 
     Args:
         paths: The generators, at least one.
@@ -45,16 +45,17 @@ class EnsemblePath(PathGenerator):
                 raise TypeError(f"paths must hold PathGenerators, got {type(path).__name__}")
         self.monotone = all(path.monotone for path in self.paths)
         self.n_paths = sum(path.n_paths for path in self.paths)
+        self.vocabulary = next((path.vocabulary for path in self.paths if path.vocabulary is not None), None)
 
     def __repr__(self) -> str:
         return f"EnsemblePath([{', '.join(map(repr, self.paths))}])"
 
     def grouped(self, words: Tensor) -> "EnsemblePath":
-        """Say which tokens of a batch form words, to every generator."""
+        """Group the tokens of a batch into words, for every generator."""
         return EnsemblePath([path.grouped(words) for path in self.paths])
 
     def store(self) -> None:
-        """Let every generator keep what it learnt."""
+        """Store the tables of every generator."""
         for path in self.paths:
             path.store()
 
@@ -69,7 +70,7 @@ class EnsemblePath(PathGenerator):
 def lay_out(
     path: PathGenerator, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]
 ) -> tuple[tuple[Tensor, ...], int]:
-    """Lay the paths of a generator one behind the other, for several tensors that move together.
+    """Concatenate the paths of a generator, for several tensors that move together.
 
     Args:
         path: The generator; a single path is an ensemble of one.

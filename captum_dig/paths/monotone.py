@@ -1,8 +1,8 @@
-r"""The monotonize step: what keeps a walk from word to word a valid path of integration.
+r"""The monotonize step, which keeps every coordinate of a walk between word and baseline.
 
-Takes points and a baseline, gives points that lie between them. Pure functions of tensors, every one element-wise, so
-they broadcast over any leading dimensions. `captum_dig.paths.anchors` uses them to price candidates, `captum_dig.paths`
-to build knots.
+Takes points and a baseline; gives points that lie between them. These are pure, element-wise functions of tensors, and
+broadcast over any leading dimensions. `captum_dig.paths.anchors` prices candidates with them, and
+`captum_dig.paths.words` builds knots.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-# Elements of the knots that are looked at together.
+# Elements of the knots processed in one block.
 _BLOCK = 2**22
 
 
 def monotone_mask(candidates: Tensor, point: Tensor, baseline: Tensor) -> Tensor:
     """Mark the dimensions of candidates that lie between a point and a baseline.
 
-    Both ends count as between. Where point and baseline agree, only that very value does.
+    Both ends count as between. Where point and baseline agree, only their common value does.
 
     Args:
         candidates: Points to test, shape (..., D).
@@ -68,7 +68,7 @@ def monotonize(anchor: Tensor, point: Tensor, baseline: Tensor, n_anchors: int) 
 
 
 def is_monotone_path(knots: Tensor) -> bool:
-    """Tell whether every coordinate of a path runs one way only, from its first to its last knot.
+    """Tell whether every coordinate of a path moves in one direction only, from the first to the last knot.
 
     Args:
         knots: A path, shape (P, ...), baseline first.
@@ -91,7 +91,7 @@ def is_monotone_path(knots: Tensor) -> bool:
 
 
 def pieces(knots: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Go along a path, several pieces at a time: few operations, and temporaries of a bounded size.
+    """Yield the pieces of a path in blocks: few operations, and temporaries of a bounded size.
 
     Args:
         knots: A path, shape (P, ...).

@@ -1,6 +1,6 @@
 """Descriptions of values: short, without memory addresses, and different for different contents.
 
-Takes what a path or an anchor search holds, gives a string that names it in results and journals.
+Takes a path or an anchor search; gives a string from its attributes that names it in results and journals.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def _value(value: object) -> str:
         return f"{{{', '.join(f'{_value(key)}: {_value(item)}' for key, item in value.items())}}}"
     if type(value) in (list, tuple, set, frozenset):
         items = list(map(_value, cast("Iterable[object]", value)))
-        # The order of a set is another one in every process.
+        # The order of a set differs between processes.
         return f"{type(value).__name__}({', '.join(sorted(items) if isinstance(value, set | frozenset) else items)})"
     if type(value).__repr__ is object.__repr__:
         return described(value)
@@ -68,7 +68,7 @@ def _bytes(tensor: Tensor) -> bytes:
         plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
         return plain.view(torch.uint8).numpy().tobytes()
     except (RuntimeError, NotImplementedError):
-        # Without contents, or with them laid out otherwise.
+        # Tensors without contents, or with another layout.
         return str(tensor).encode()
 
 

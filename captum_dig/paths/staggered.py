@@ -1,19 +1,22 @@
 """StaggeredPath: words that move one after the other, in several orders.
 
-Takes a path, gives an ensemble of it: in each member every word goes its way on that path in a time of its own.
-Between the path itself, on which all words move at once, and Shapley's random orders, in which each moves alone.
+Takes a path; gives several paths, one for each order, on which every word moves in a time window of its own. It lies
+between the path itself, where all words move at once, and Shapley's random orders, where each word moves alone.
+`captum_dig.quadrature` shares the gradients among the members.
 """
 
 import copy
 import math
 import operator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 from captum_dig.paths.anchors import scramble
-from captum_dig.paths.base import PathGenerator, as_ensemble
+from captum_dig.paths.base import PathGenerator, StraightLine, as_ensemble
+from captum_dig.paths.walks import Walk
 
 # Elements of the knots that are made together.
 _BLOCK = 2**22
@@ -25,32 +28,32 @@ class StaggeredPath(PathGenerator):
     """A path on which each word moves in a window of time of its own, averaged over several draws of the windows.
 
     The elements along dimension 1 of the inputs are the words: tokens for inputs of shape (B, T, D), coordinates for
-    (B, D). Word i goes from knot to knot of the inner path, evenly, while the time goes from s_i to s_i + width, and
-    stands still before and after; the starts s_i are uniform on [0, 1 - width] and independent of each other. A word
-    whose input equals its baseline does not move. With ``width=1`` this is the inner path. With ``width=0`` one word
-    moves at a time: the mean over many orders tends to Shapley values, and each member attributes to a word what it
-    changes after those before it.
+    (B, D). Word i moves along the inner path while the time goes from s_i to s_i + width, and rests before and after.
+    It takes the same time for each piece. The starts s_i are uniform on [0, 1 - width] and independent of each other. A
+    word whose input equals its baseline does not move. With ``width=1`` this is the inner path. With ``width=0`` one
+    word moves at a time. A member then attributes to a word the change that it adds to the words before it, and the
+    mean over many orders tends to Shapley values.
 
-    Starts depend on the seed, the order and the place of the word alone, so that neither the batch nor padding behind a
-    text changes a result. For each word the starts of all orders are spread evenly: one in each of `n_orders` equal
-    parts of [0, 1 - width]. Each order by itself is as random as without this, so that the mean over a few is an
-    unbiased estimate of that over all.
+    Starts depend only on the seed, the order and the place of the word. Neither the batch nor padding behind a text
+    changes a result. For each word the starts of all orders are spread evenly: one in each of `n_orders` equal parts
+    of [0, 1 - width]. Each order by itself stays uniform, and the mean over a few orders is an unbiased estimate of
+    the mean over all.
 
-    A member has a knot for each time at which a word starts, passes a knot of the inner path, or stops. Where these are
-    more than `n_knots` for an example, its member is the polyline through as many of them, the same number apart; it is
-    as monotone and as complete.
+    A member has a knot for each time at which a word starts, passes a knot of the inner path, or stops. If an example
+    has more than `n_knots` such times, its member is the polyline through `n_knots` of them, evenly chosen. It is as
+    monotone and as complete.
 
-    Words belong to one tensor: for several that move together, a tuple of inputs or a list of layers, there are no
-    common windows.
+    Windows are drawn for each tensor alone. Several tensors that move together (a tuple of inputs, a list of layers)
+    share no windows.
 
     Args:
         inner: The path of each word: any generator of a single path, such as `StraightLine` or `MonotonicPath`.
         width: How long a word moves, as a share of the whole time, in [0, 1].
-        n_orders: The number of paths to average, at least 1, even if antithetic. With ``width=1`` all would be the
-            same, and there is one.
-        seed: Any integer; those that differ by a multiple of 2**62 are the same.
-        antithetic: Whether orders come in pairs, s and 1 - width - s, so that what is late in one is early in the
-            other. In a text of two words that may be swapped, both then get the same score.
+        n_orders: The number of paths to average, at least 1, even if antithetic. With ``width=1`` all paths would be
+            equal, and there is one.
+        seed: Any integer; two that differ by a multiple of 2**62 are equivalent.
+        antithetic: Whether orders come in pairs, s and 1 - width - s: a word that is late in one is early in the other.
+            In a text of two interchangeable words both then get the same score.
         n_knots: The largest number of knots of a member for each example, at least 2. It bounds memory, which is
             `n_orders` times `n_knots` times that of the inputs, and the time to make them.
 
@@ -84,7 +87,7 @@ class StaggeredPath(PathGenerator):
         if not (isinstance(width, int | float) and 0 <= width <= 1):
             raise ValueError(f"width must be a number from 0 to 1, got {width!r}")
         self.inner = inner
-        self.monotone = inner.monotone
+        self.monotone, self.vocabulary = inner.monotone, inner.vocabulary
         self.width = float(width)
         self.n_orders = at_least_one("n_orders", n_orders)
         self.n_paths = 1 if width == 1 else self.n_orders
@@ -105,12 +108,31 @@ class StaggeredPath(PathGenerator):
             f"antithetic={self.antithetic}, n_knots={self.n_knots})"
         )
 
+    draws = True
+
+    @classmethod
+    def named(cls, walk: Callable[[], Walk], seed: int | None) -> "StaggeredPath":  # noqa: ARG003 - no words here
+        """Make a staggered straight line."""
+        return cls(StraightLine(), seed=0 if seed is None else seed)
+
+    def describe(self) -> dict[str, int | None]:
+        """Say how the inner path was made, and the seed of the starts."""
+        return self.inner.describe() | {"seed": self.seed}
+
+    def passed_words(self, ids: Tensor, goal: int) -> Tensor | None:
+        """Find the words that the inner path passes."""
+        return self.inner.passed_words(ids, goal)
+
+    def ways(self, inputs: Tensor, baselines: Tensor) -> Tensor | None:
+        """Build the inner path of single words: each goes along it, in a time of its own."""
+        return self.inner.ways(inputs, baselines)
+
     def grouped(self, words: Tensor) -> "StaggeredPath":
         """Let the tokens of a word move together.
 
         Args:
             words: The number of the word that each token belongs to, shape (B, T), int64. Starts depend on it instead
-                of the place of the token. Tokens with -1, such as padding, belong together too, should they move.
+                of the place of the token. Tokens with -1, such as padding, belong together too, if they move.
 
         Returns:
             The path for this one batch.
@@ -133,7 +155,7 @@ class StaggeredPath(PathGenerator):
         return path
 
     def store(self) -> None:
-        """Let the inner path keep what it learnt."""
+        """Store the tables of the inner path."""
         self.inner.store()
 
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
@@ -143,7 +165,7 @@ class StaggeredPath(PathGenerator):
                 f"inputs must have shape (B, T, ...), with words in dimension 1, got {tuple(inputs.shape)}"
             )
         ensemble = as_ensemble(self.inner(inputs, baselines), inputs)
-        # A path may give more than it says.
+        # A path may give more members than its `n_paths` says.
         _check_single(self.inner, len(ensemble))
         inner = ensemble[0]
         shape = inputs.shape[:2]
@@ -159,7 +181,7 @@ class StaggeredPath(PathGenerator):
         return knots
 
     def _starts(self, shape: torch.Size) -> Tensor:
-        """The starts of all orders as shares of what the windows leave, shape (R, B, T), float64."""
+        """The starts of all orders as shares of 1 - width, shape (R, B, T), float64."""
         if self._words is None:
             starts = draw(torch.arange(shape[1], device="cpu"), self.n_orders, self.seed, self.antithetic)[
                 :, None
@@ -175,17 +197,23 @@ class StaggeredPath(PathGenerator):
 
     def _progress(self, starts: Tensor, moving: Tensor, n_pieces: int) -> Tensor:
         """How many pieces of the inner path each word has behind it at each knot, shape (P, B, T), float64."""
-        # Without width windows have no inside: the order is all that counts, and each word gets a unit of time.
+        # Invariant: progress rises with the knots, from 0 at the first knot to n_pieces at the last; words that do not
+        # move stay at 0 until then. Two words with starts 0 and 1, width 1/2, on a line (one piece). The windows are
+        # [0, 1/2] and [1/2, 1], the times are 0, 1/2, 1, and progress is (0, 0), (1, 0), (1, 1): three knots.
+        # With width 0 only the order of the starts counts: word after word gets one unit of time.
         begins = starts * (1 - self.width) if self.width else _ranks(starts, moving).to(torch.float64)
         length = self.width or 1.0
         passes = begins[..., None] + length * (torch.arange(n_pieces + 1, dtype=torch.float64, device="cpu") / n_pieces)
+        # passes[b, t, k]: when word t passes knot k of its inner path; never, if it does not move.
         passes[~moving] = math.inf
         times, last = _choose(passes.flatten(1), self.n_knots)
         progress = (times[..., None] - begins).div_(length).clamp_(0, 1).mul_(n_pieces)
+        # A word at a knot of the inner path must be exactly at it.
         whole = progress.round()
         progress = torch.where((progress - whole).abs() < _ROUNDING, whole, progress)
         progress[:, ~moving] = 0
         progress[0] = 0
+        # From its last time on, an example waits at its inputs.
         progress[torch.arange(len(times), device="cpu")[:, None] >= last] = n_pieces
         return progress
 
@@ -210,7 +238,7 @@ def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool) -> Tensor:
     """
     n_drawn = n_orders // 2 if antithetic else n_orders
     order = torch.arange(n_drawn, device="cpu").reshape(-1, *[1] * numbers.dim())
-    # A Latin hypercube: each word goes through the parts of [0, 1] in an order of its own.
+    # A Latin hypercube: each word visits the parts of [0, 1] in an order of its own.
     part = scramble(seed, numbers[None], 3 * order).argsort(dim=0).argsort(dim=0)
     inside = scramble(seed, numbers[None], 3 * order + 1).to(torch.float64) / 2**63
     if not antithetic:
@@ -237,18 +265,22 @@ def _check_single(inner: PathGenerator, n_paths: int) -> None:
 
 
 def _ranks(starts: Tensor, moving: Tensor) -> Tensor:
-    """For each word how many different starts of moving ones come before its own, shape (B, T)."""
+    """For each word the number of different starts of moving words before its own, shape (B, T)."""
     ordered, places = torch.where(moving, starts, math.inf).sort(dim=1)
     later = ordered.diff(dim=1, prepend=ordered[:, :1]) > 0
     return torch.empty_like(places).scatter_(1, places, later.cumsum(dim=1))
 
 
 def _choose(passes: Tensor, n_knots: int) -> tuple[Tensor, Tensor]:
-    """Choose times from those of each example, (B, N) with infinity for none, at most `n_knots` different ones.
+    """Choose at most `n_knots` different times of each example from its passes, (B, N), infinite where there is none.
 
     Returns:
-        Times, rising, the last one repeated, shape (P, B); and the number of the first that is the last, shape (B,).
+        Times, rising, the last one repeated, shape (P, B), and the number of the first knot at the last time, shape
+        (B,).
     """
+    # Invariant: the first and the last time of an example are always chosen. With n_knots = 3 and the passes
+    # 0, 1/4, 1/2, 1/2, 3/4, 1 there are 5 different times and 4 gaps between them. The numbers of the chosen times are
+    # 0, 2 and 4, and the times 0, 1/2 and 1.
     ordered = passes.sort(dim=1).values
     new = ordered.isfinite()
     new[:, 1:] &= ordered[:, 1:] > ordered[:, :-1]
@@ -256,15 +288,17 @@ def _choose(passes: Tensor, n_knots: int) -> tuple[Tensor, Tensor]:
     n_gaps = (new.sum(dim=1) - 1).clamp(min=0)
     last = n_gaps.clamp(max=n_knots - 1)
     steps = torch.arange(max(2, int(last.max()) + 1), device="cpu")[:, None].minimum(last)
-    # Half a gap more rounds to the nearest.
+    # The nearest integer to steps * n_gaps / last, in integers.
     chosen = (2 * steps * n_gaps + last) // (2 * last).clamp(min=1)
     times = different.gather(1, chosen.T).T
-    # Where nothing moves there is no time.
+    # An example in which nothing moves has no times.
     return times.nan_to_num(posinf=0.0), last
 
 
 def _fill(member: Tensor, inner: Tensor, progress: Tensor) -> None:
-    """Write the points of the inner path (Q, B, T, F) that the words have come to at each knot into (P, B, T, F)."""
+    """Write into (P, B, T, F) the point of the inner path, (Q, B, T, F), that each word has reached at each knot."""
+    # Invariant: a word with progress k, a whole number, is at knot k of its inner path, bit for bit. With the inner
+    # knots 0, 10, 30 and a progress of 0, 1.5, 2 a word is at 0, then half-way from 10 to 30, at 20, then at 30.
     n_pieces, n_examples, n_words = len(inner) - 1, *inner.shape[1:3]
     precise = torch.promote_types(inner.dtype, torch.float32)
     rows = torch.arange(n_examples, device=inner.device)[:, None]

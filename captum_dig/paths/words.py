@@ -1,10 +1,9 @@
 """WordPath: from word to word, monotone in every coordinate.
 
-Takes a `Vocabulary` and a table of walks over it, gives knots: recognises words by their vectors, looks up the words on
-their way, and monotonizes these one after the other.
+Takes a `Vocabulary` and a table of walks over it; gives knots. It recognises words by their vectors, looks up the words
+on their way, and monotonizes these one after the other. `captum_dig.quadrature` comes next.
 """
 
-import warnings
 from abc import abstractmethod
 from collections import OrderedDict
 from typing import Any, cast
@@ -12,75 +11,45 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from captum_dig.errors import at_least_one
-from captum_dig.paths.anchors import STRATEGIES, AnchorSearch
+from captum_dig.paths.anchors import AnchorSearch
 from captum_dig.paths.base import PathGenerator
+from captum_dig.paths.folders import TableFolder, digest
 from captum_dig.paths.monotone import monotonize
-from captum_dig.paths.tables import RankedTable, TableFolder, WalkTable, digest
+from captum_dig.paths.tables import RankedTable, WalkTable
+from captum_dig.paths.walks import Walk
 from captum_dig.threads import Lock
-from captum_dig.vocabulary import Vocabulary, check_candidates, check_rows
+from captum_dig.vocabulary import Vocabulary, check_rows
 
 # Tables kept, one per baseline vector; a ranked table of a 256,000-word vocabulary takes 65 MB.
 _TABLES = 8
 
 
 class WordPath(PathGenerator):
-    """A path from word to word, monotone in every coordinate; which words, a `WalkTable` says.
+    """A path from word to word, monotone in every coordinate, over the words of a `WalkTable`.
 
-    Every vector along the last dimension of the inputs is a word of its own. Words are recognised by their vectors; a
+    Every vector along the last dimension of the inputs is a word of its own. Words are recognised by their vectors. A
     vector that is no row (noise, a soft prompt) starts its walk at the nearest row and still ends exactly at itself.
-    Where input and baseline agree the path is constant. What is learnt about the vocabulary on the way is kept for
-    later calls, so the first sentence takes longest; results do not depend on earlier calls, and threads may share one
-    object.
+    Where input and baseline agree, the path is constant. Ranked rows are kept for later calls, so the first sentence
+    takes longest. Results do not depend on earlier calls, and threads may share one object.
 
     Subclasses implement `make_table`.
 
     Args:
-        vocabulary: The rows of the embedding layer that is attributed to.
-        strategy: The name of an anchor search, or an `AnchorSearch`.
-        n_anchors: The paper's m, at least 1.
-        n_neighbors: The paper's K, at least 1.
-        candidates: Rows that may be anchors, a boolean mask of shape (V,); None for every row.
-        seed: For the random strategies; None draws one from torch's generator.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If `strategy` is unknown, a number is below 1, or `candidates` has another shape or allows no row.
+        walk: How to go from word to word.
     """
 
     monotone = True
+    vocabulary: Vocabulary
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        strategy: str | AnchorSearch,
-        n_anchors: int,
-        n_neighbors: int,
-        candidates: Tensor | None,
-        seed: int | None,
-    ) -> None:
-        if not isinstance(vocabulary, Vocabulary):
-            raise TypeError(
-                f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}; "
-                "build one with Vocabulary.from_layer(model.get_input_embeddings())"
-            )
-        self.vocabulary = vocabulary
-        self.strategy = _resolve_strategy(strategy, seed)
-        self.n_anchors = at_least_one("n_anchors", n_anchors)
-        self.n_neighbors = at_least_one("n_neighbors", n_neighbors)
-        self.candidates = None if candidates is None else check_candidates(candidates, len(vocabulary))
-        available = len(vocabulary) - 1 if self.candidates is None else int(self.candidates.sum())
-        if self.n_neighbors > available:
-            warnings.warn(
-                f"n_neighbors = {self.n_neighbors} is more than the {available} rows there are; all of them are used",
-                stacklevel=3,
-            )
-            self.n_neighbors = max(1, available)
+    def __init__(self, walk: Walk) -> None:
+        self.walk = walk
+        self.vocabulary, self.strategy, self.candidates = walk.vocabulary, walk.search, walk.candidates
+        self.n_anchors, self.n_neighbors = walk.n_anchors, walk.n_neighbors
         self._tables: OrderedDict[bytes, WalkTable] = OrderedDict()
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Tables are found again where they are needed.
+        # A copy looks its tables up again.
         return {**vars(self), "_tables": OrderedDict()}
 
     def __repr__(self) -> str:
@@ -90,6 +59,20 @@ class WordPath(PathGenerator):
         search = "" if index == "Flat" else f", index={index!r}"
         numbers = f"n_anchors={self.n_anchors}, n_neighbors={self.n_neighbors}"
         return f"{name}({self.strategy!r}, {numbers}, vocabulary={rows}{search}{some})"
+
+    def describe(self) -> dict[str, int | None]:
+        """Return the numbers of anchors and neighbours, and the seed of a random search."""
+        drawn = getattr(self.strategy, "seed", None)
+        seed = drawn if isinstance(drawn, int) and not isinstance(drawn, bool) else None
+        return {"n_anchors": self.n_anchors, "n_neighbors": self.n_neighbors, "seed": seed}
+
+    def passed_words(self, ids: Tensor, goal: int) -> Tensor:
+        """Find the anchors of some words."""
+        return self.anchor_ids(ids, goal)[:, 1:]
+
+    def ways(self, inputs: Tensor, baselines: Tensor) -> Tensor:
+        """Build the knots of single words: no word depends on the others."""
+        return self(inputs, baselines)
 
     @abstractmethod
     def make_table(self, baseline: Tensor) -> WalkTable:
@@ -119,7 +102,7 @@ class WordPath(PathGenerator):
         most = len(self.vocabulary) - 1
         if isinstance(baseline_id, bool) or not hasattr(baseline_id, "__index__") or not 0 <= baseline_id <= most:
             raise ValueError(f"ids must be rows of the vocabulary, from 0 to {most}, got {baseline_id!r}")
-        # Of several equal rows the first stands for them all, as where paths start from vectors.
+        # The first of several equal rows represents them all, as for paths that start from vectors.
         goal = self.vocabulary.rows[[baseline_id]]
         return self.table(goal[0]).walk(ids, int(self.vocabulary.find(goal)))
 
@@ -133,7 +116,7 @@ class WordPath(PathGenerator):
             The table, which later calls share.
         """
         key = baseline.numpy().tobytes()
-        # What is made in inference mode could not be changed outside of it.
+        # A tensor made in inference mode could not be changed outside of it.
         with self._lock, torch.inference_mode(mode=False):
             if key not in self._tables:
                 self._tables[key] = self.make_table(baseline.clone())
@@ -150,7 +133,7 @@ class WordPath(PathGenerator):
                 f"got {tuple(inputs.shape)}; "
                 "attribute to the layer that `model.get_input_embeddings()` returns"
             )
-        # Half precision would round every step; the paths are rounded once, at the end, which keeps them monotone.
+        # Half precision would round every step. One rounding at the end keeps the paths monotone.
         precise = torch.promote_types(inputs.dtype, torch.float32)
         ends = inputs.reshape(-1, inputs.shape[-1])
         starts = baselines.reshape(-1, baselines.shape[-1])
@@ -174,7 +157,7 @@ class WordPath(PathGenerator):
         starts = self.vocabulary.locate(inputs)
         goals = baselines.to("cpu", torch.float32)
         goal_ids = self.vocabulary.find(goals)
-        # Rows are told apart by their ids, which is quicker than by what they hold.
+        # Comparing ids is quicker than comparing rows.
         strange = goal_ids < 0
         which = goal_ids.clone()
         which[strange] = -1 - torch.unique(goals[strange], dim=0, return_inverse=True)[1]
@@ -183,31 +166,30 @@ class WordPath(PathGenerator):
             here = which == number
             first = int(here.to(torch.int8).argmax())
             ids[:, here] = self.table(goals[first]).walk(starts[here], int(goal_ids[first]))[:, 1:].T
-        # Each row travels once to the device of the inputs.
+        # Each row is copied once to the device of the inputs.
         met, places = torch.unique(ids.clamp(min=0), return_inverse=True)
         anchors = self.vocabulary.rows[met].to(inputs)[places.to(inputs.device)]
-        # A walk that ran dry waits at the baseline, which need not be a row.
+        # A walk without candidates waits at the baseline, which need not be a row.
         return torch.where((ids < 0)[..., None].to(inputs.device), baselines, anchors)
 
 
 class MonotonicPath(WordPath):
     """The path of Discretized Integrated Gradients: from word to word, monotone in every coordinate.
 
-    Every vector along the last dimension of the inputs is a word of its own. Words are recognised by their vectors; a
+    Every vector along the last dimension of the inputs is a word of its own. Words are recognised by their vectors. A
     vector that is no row (noise, a soft prompt) starts its walk at the nearest row and still ends exactly at itself.
-    Where input and baseline agree the path is constant. What is learnt about the vocabulary on the way is kept for
-    later calls, so the first sentence takes longest; results do not depend on earlier calls, and threads may share one
-    object.
+    Where input and baseline agree, the path is constant. Ranked rows are kept for later calls, so the first sentence
+    takes longest. Results do not depend on earlier calls, and threads may share one object.
 
     Args:
         vocabulary: The rows of the embedding layer that is attributed to.
         strategy: ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an `AnchorSearch`.
         n_anchors: The paper's m: words on the way, at least 1. The number of gradients is `n_steps`, not this.
-        n_neighbors: The paper's K: candidates looked at for each anchor, at least 1.
+        n_neighbors: The paper's K: candidates for each anchor, at least 1.
         candidates: Rows that may be anchors, a boolean mask of shape (V,); None for every row, as in the paper.
         seed: For the random strategies; None draws one from torch's generator.
-        folder: Where what is learnt about the vocabulary is kept for other processes; None for nowhere. Random
-            strategies and an `AnchorSearch` of your own are not kept.
+        folder: The folder for ranked tables of other processes; None for no folder. Tables of random strategies and of
+            an `AnchorSearch` of your own are not written.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -234,20 +216,23 @@ class MonotonicPath(WordPath):
         seed: int | None = None,
         folder: TableFolder | None = None,
     ) -> None:
-        super().__init__(vocabulary, strategy, n_anchors, n_neighbors, candidates, seed)
-        self._folder = folder
+        super().__init__(Walk.over(vocabulary, strategy, n_anchors, n_neighbors, candidates, seed, folder))
+
+    @classmethod
+    def along(cls, walk: Walk) -> "MonotonicPath":
+        """Make the path of a walk."""
+        return cls(
+            walk.vocabulary,
+            walk.search,
+            walk.n_anchors,
+            walk.n_neighbors,
+            candidates=walk.candidates,
+            folder=walk.folder,
+        )
 
     def make_table(self, baseline: Tensor) -> RankedTable:
         """Make the table that ranks each row's neighbours once."""
-        return RankedTable(
-            self.vocabulary,
-            self.strategy,
-            baseline,
-            self.n_anchors,
-            self.n_neighbors,
-            self.candidates,
-            self._folder,
-        )
+        return RankedTable(self.walk, baseline)
 
     def table(self, baseline: Tensor) -> RankedTable:
         """Look up the ranked table of the paths to a baseline.
@@ -261,19 +246,8 @@ class MonotonicPath(WordPath):
         return cast("RankedTable", super().table(baseline))
 
     def store(self) -> None:
-        """Keep on disk what has been learnt, if there is a folder for it."""
+        """Write the ranked tables to the folder, if there is one."""
         with self._lock:
             tables = [cast("RankedTable", table) for table in self._tables.values()]
         for table in tables:
             table.store()
-
-
-def _resolve_strategy(strategy: str | AnchorSearch, seed: int | None) -> AnchorSearch:
-    if isinstance(strategy, AnchorSearch):
-        return strategy
-    if not isinstance(strategy, str):
-        raise TypeError(f"strategy must be a name or an AnchorSearch, got {type(strategy).__name__}")
-    if strategy not in STRATEGIES:
-        names = ", ".join(map(repr, STRATEGIES))
-        raise ValueError(f"strategy must be one of {names} or an AnchorSearch, got {strategy!r}")
-    return STRATEGIES[strategy](seed)

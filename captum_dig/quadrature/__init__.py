@@ -3,10 +3,10 @@
 `rules`: how [0, 1] is cut into cells, with one gradient in each. `schedules`: the cells and nodes of a rule on the
 pieces of paths, for all examples of a batch.
 
-Every rule cuts [0, 1] into `n_steps` cells and takes one gradient inside each; the weight of a node is the displacement
+Every rule cuts [0, 1] into `n_steps` cells and takes one gradient inside each. The weight of a node is the displacement
 of the path over its cell, γ(right edge) - γ(left edge). Weights therefore add up to input - baseline for every path,
-rule and number of steps, and a linear model gets its exact attribution. Gauss-Legendre is no exception: the cumulated
-weights of its nodes are edges that separate them. The paths of an ensemble share the gradients, and each counts alike.
+rule and number of steps, and a linear model gets its exact attribution. This includes Gauss-Legendre: the running sum
+of its weights gives edges that separate its nodes. The paths of an ensemble share the gradients, and count equally.
 """
 
 from captum_dig.quadrature.rules import RULES, Cells, QuadratureRule, check_method

@@ -1,6 +1,6 @@
 r"""The rules: how [0, 1] is cut into cells, and where in each the gradient is taken.
 
-Takes the shares of the straight pieces of a path in its length, and a number of gradients, gives edges and nodes on
+Takes the share of each straight piece in the length of a path, and a number of gradients; gives edges and nodes on
 [0, 1]. `captum_dig.quadrature.schedules` finds them on the pieces of a path.
 """
 
@@ -8,18 +8,19 @@ import functools
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from captum_dig.errors import at_least_one
+from captum_dig.catalogue import CATALOGUE
+from captum_dig.checks import at_least_one
 
 Array = npt.NDArray[np.float64]
 
 # Up to here NumPy's own nodes, to the last bit; 0.1 s.
 _FEW_NODES = 256
-# The third is small already.
+# The third step is already below the tolerance.
 _NEWTON_STEPS = 5
 
 
@@ -39,10 +40,15 @@ class Cells:
 class QuadratureRule(ABC):
     """A rule that places n cells on paths whose pieces have known lengths.
 
+    Attributes:
+        by_length: Whether the rule needs the true lengths of the pieces for every spacing.
+
     Example:
         >>> RULES["riemann_middle"](np.ones((1, 1)), n_steps=2).nodes[:, 0].tolist()
         [0.25, 0.75]
     """
+
+    by_length: ClassVar[bool] = False
 
     @abstractmethod
     def cells(self, lengths: Array, n_steps: int) -> Cells:
@@ -50,7 +56,7 @@ class QuadratureRule(ABC):
 
     @final
     def __call__(self, lengths: Array, n_steps: int) -> Cells:
-        """Place the cells and check what the subclass answered.
+        """Place the cells and check what the subclass returned.
 
         Args:
             lengths: The share of each straight piece in its path, shape (S, B).
@@ -60,7 +66,7 @@ class QuadratureRule(ABC):
             The cells.
 
         Raises:
-            ValueError: If `n_steps` is below 1, or the subclass answered something else than such cells.
+            ValueError: If `n_steps` is below 1, or the subclass returned something else.
         """
         at_least_one("n_steps", n_steps)
         cells = self.cells(lengths, n_steps)
@@ -95,7 +101,7 @@ class Trapezoid(QuadratureRule):
     """Evenly spaced nodes, both ends included, with cells that meet half-way; the outer two are half as wide."""
 
     def cells(self, lengths: Array, n_steps: int) -> Cells:
-        """Place the cells; a single node stands in the middle."""
+        """Place the cells; a single node lies in the middle."""
         nodes = np.linspace(0.0, 1.0, n_steps) if n_steps > 1 else np.array([0.5])
         edges = np.concatenate([[0.0], (nodes[:-1] + nodes[1:]) / 2, [1.0]])
         return _same_for_all(edges, nodes, lengths.shape[1])
@@ -105,17 +111,18 @@ class Trapezoid(QuadratureRule):
 class CompositeGauss(QuadratureRule):
     """Gauss-Legendre inside each straight piece, as far as there are nodes for it.
 
-    Neighbouring pieces that together are shorter than an even cell, 1 / n, share cells; every other piece is a part of
-    its own. Each part gets a node, and the rest go one by one to the part with the largest length per node. A part of
-    one piece, where the integrand is smooth, takes Gauss-Legendre nodes; one of several pieces takes equal cells with
-    the node in the middle. So does the whole path while there are fewer than `headroom` nodes for each piece: one node
-    for every short piece would leave too few for the long ones. On a straight line, one piece, this is the rule that
-    Captum calls Gauss-Legendre.
+    The path is cut into parts. Neighbouring pieces that together are shorter than an even cell, 1 / n, form one part;
+    every other piece is a part of its own. Each part gets one node, and the other nodes go one by one to the part with
+    the largest length per node. A part of one piece, where the integrand is smooth, takes Gauss-Legendre nodes. A part
+    of several pieces takes equal cells with the node in the middle. With fewer than `headroom` nodes for each piece the
+    whole path is one part, because a node for every short piece would leave too few for the long ones. On a straight
+    line, one piece, this is the rule that Captum calls Gauss-Legendre.
 
     Attributes:
-        headroom: How many nodes there must be for each piece before pieces are told apart.
+        headroom: The number of nodes for each piece from which on pieces are told apart.
     """
 
+    by_length: ClassVar[bool] = True
     headroom: float
 
     def cells(self, lengths: Array, n_steps: int) -> Cells:
@@ -125,7 +132,7 @@ class CompositeGauss(QuadratureRule):
         return Cells(np.stack(edges, axis=1), np.stack(nodes, axis=1))
 
     def _column(self, lengths: Array, n_steps: int) -> tuple[Array, Array]:
-        # Pieces without length are no pieces: they have no place on [0, 1].
+        # Pieces without length have no place on [0, 1].
         lengths = lengths[lengths > 0]
         breaks = cumulate(lengths[:, None])[:, 0]
         parts = self._parts(lengths, n_steps)
@@ -141,7 +148,11 @@ class CompositeGauss(QuadratureRule):
         return joined, np.clip(np.concatenate(nodes), joined[:-1], joined[1:])
 
     def _parts(self, lengths: Array, n_steps: int) -> list[tuple[int, int]]:
-        """Runs of pieces that get a rule together, as ranges of pieces."""
+        """Cut the pieces into parts, as ranges of pieces; each part gets a rule of its own."""
+        # Invariant: the parts are in order and cover every piece once, and no two neighbouring parts are together
+        # shorter than an even cell, 1 / n. Three pieces of the lengths 0.10, 0.05, 0.85 and n = 5: the first two are
+        # together 0.15 < 0.20, so they become one part, (0, 2), beside (2, 3). That is two parts with 1 and 4 nodes.
+        # With n = 3 there are fewer than 1.25 nodes for each piece, and the path is one part, (0, 3).
         if n_steps < self.headroom * len(lengths) and len(lengths) > 1:
             return [(0, len(lengths))]
         bounds = list(range(len(lengths) + 1))
@@ -156,32 +167,42 @@ class CompositeGauss(QuadratureRule):
         return list(itertools.pairwise(bounds))
 
 
+GAUSS_LEGENDRE: Final = CompositeGauss(headroom=1.25)
+RIEMANN_LEFT: Final = Riemann(0.0)
+RIEMANN_RIGHT: Final = Riemann(1.0)
+RIEMANN_MIDDLE: Final = Riemann(0.5)
+RIEMANN_TRAPEZOID: Final = Trapezoid()
+
 RULES: Final[dict[str, QuadratureRule]] = {
-    "gausslegendre": CompositeGauss(headroom=1.25),
-    "riemann_left": Riemann(0.0),
-    "riemann_right": Riemann(1.0),
-    "riemann_middle": Riemann(0.5),
-    "riemann_trapezoid": Trapezoid(),
+    entry.name: globals()[entry.attribute] for entry in CATALOGUE if entry.kind == "rule"
 }
 
 
-def check_method(method: str) -> str:
-    """Return the name of a rule, or say which there are.
+def check_method(method: str | QuadratureRule) -> QuadratureRule:
+    """Look up a rule by its name.
+
+    Args:
+        method: The name, or a rule, which is itself.
+
+    Returns:
+        The rule.
 
     Raises:
-        ValueError: If there is no such rule.
+        ValueError: If there is no such rule; the message lists the names.
     """
+    if isinstance(method, QuadratureRule):
+        return method
     if method not in RULES:
         raise ValueError(
             f"method must be one of {', '.join(map(repr, RULES))}, got {method!r}; the anchor search is `strategy`"
         )
-    return method
+    return RULES[method]
 
 
 def cumulate(lengths: Array) -> Array:
-    """Add the shares of the pieces up: where they begin and end on [0, 1], shape (P, B)."""
+    """Return where the pieces begin and end on [0, 1], shape (P, B): the running sum of their shares."""
     breaks = np.concatenate([np.zeros((1, lengths.shape[1])), np.cumsum(lengths, axis=0)])
-    # Not only the last one: knots that are repeated at the end change nothing, not even the rounding.
+    # Knots that are repeated at the end must change nothing, not even the rounding: all of them lie at 1.
     breaks[1:-1][~not_over(lengths)[1:]] = 1.0
     breaks[-1] = 1.0
     # Rounding can lift a sum above 1.
@@ -216,8 +237,8 @@ def _gauss(n: int) -> tuple[Array, Array]:
 
 
 def _many_nodes(n: int) -> tuple[Array, Array]:
-    """Nodes and weights on [-1, 1] as `leggauss` gives them, in O(n^2): that takes eigenvalues of a matrix, O(n^3)."""
-    # The positive half, from 1 down: Tricomi's estimate, then Newton's iteration.
+    """Nodes and weights on [-1, 1] as `leggauss` gives them, in O(n^2) instead of O(n^3) for its eigenvalues."""
+    # The positive half, descending from 1: Tricomi's estimate, then Newton's iteration.
     x = (1 - 1 / (8 * n**2) + 1 / (8 * n**3)) * np.cos(np.pi * (4 * np.arange(1, n // 2 + 1) - 1) / (4 * n + 2))
     x = np.append(x, np.zeros(n % 2))
     for _ in range(_NEWTON_STEPS):
@@ -236,7 +257,7 @@ def _many_nodes(n: int) -> tuple[Array, Array]:
 
 
 def _apportion(shares: Array, n: int) -> list[int]:
-    """Share n nodes out: one to each part, then one by one to the part with the largest share per node."""
+    """Distribute n nodes: one to each part, then one by one to the part with the largest share per node."""
     seats = np.ones(len(shares), dtype=np.int64)
     for _ in range(n - len(shares)):
         seats[np.argmax(shares / seats)] += 1

@@ -1,6 +1,6 @@
 """Schedule: the cells and nodes of a rule on the pieces of paths.
 
-Takes knots, a rule (`method`) and a number of gradients (`n_steps`), gives nodes and weights. `captum_dig.attribution`
+Takes knots, a rule (`method`) and a number of gradients (`n_steps`); gives nodes and weights. `captum_dig.attribution`
 feeds the nodes to the model and sums gradient times weight.
 """
 
@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 from captum_dig.paths.monotone import pieces
-from captum_dig.quadrature.rules import RULES, Array, CompositeGauss, check_method, cumulate, not_over
+from captum_dig.quadrature.rules import Array, QuadratureRule, check_method, cumulate, not_over
 
 Places = npt.NDArray[np.int64]
 Spacing = Literal["arc", "knots"]
@@ -24,11 +24,11 @@ Spacing = Literal["arc", "knots"]
 class Schedule:
     """Where a rule puts its nodes and cells on the pieces of the paths of a batch.
 
-    The paths of an ensemble lie one behind the other: the steps of the first, then those of the second, and so on, each
-    with cells of its own. A single path is an ensemble of one.
+    The paths of an ensemble are concatenated: the steps of the first, then those of the second, and so on. Each path
+    has cells of its own. A single path is an ensemble of one.
 
     Attributes:
-        node_piece: The piece that each node stands on, shape (n, B): the number of the knot at its beginning.
+        node_piece: The piece of each node, shape (n, B): the number of the knot at its beginning.
         node_fraction: How far along that piece, in [0, 1], shape (n, B).
         edge_piece: The same for the two edges of each cell, shape (2, n, B).
         edge_fraction: Shape (2, n, B).
@@ -44,15 +44,22 @@ class Schedule:
     n_paths: int = 1
 
     @classmethod
-    def on(cls, knots: tuple[Tensor, ...], method: str, spacing: Spacing, n_steps: int, n_paths: int = 1) -> "Schedule":
+    def on(
+        cls,
+        knots: tuple[Tensor, ...],
+        method: str | QuadratureRule,
+        spacing: Spacing,
+        n_steps: int,
+        n_paths: int = 1,
+    ) -> "Schedule":
         """Place the nodes of a rule on paths.
 
-        The tensors of a tuple move together, so that they share one schedule. Knots that are repeated at the end of a
-        path change nothing.
+        The tensors of a tuple move together and share one schedule. Knots that are repeated at the end of a path change
+        nothing.
 
         Args:
             knots: For each input tensor its paths, one behind the other, each of shape (R * P, B, ...).
-            method: The rule.
+            method: The rule, or its name.
             spacing: How the pieces are laid on [0, 1] for the cell rules.
             n_steps: The number of nodes, at least R. The paths share them evenly; the first ones get one more.
             n_paths: R, the number of paths.
@@ -70,7 +77,7 @@ class Schedule:
             >>> schedule.nodes(knots, slice(0, 2)).flatten().tolist()
             [1.0, 3.0]
         """
-        rule = RULES[check_method(method)]
+        rule = check_method(method)
         counts = {len(k) // n_paths for k in knots}
         if len(counts) != 1:
             raise ValueError(
@@ -83,7 +90,11 @@ class Schedule:
                 "take more steps or fewer paths"
             )
         n_knots = counts.pop()
-        by_length = check_spacing(spacing) == "arc" or isinstance(rule, CompositeGauss)
+        by_length = check_spacing(spacing) == "arc" or rule.by_length
+        # Invariant: edges[0] is the first knot of a path, edges[-1] its last, and each cell ends where the next begins.
+        # Three knots 0, 3, 4 and two cells of the midpoint rule: the pieces take the shares 3/4 and 1/4, so `breaks` is
+        # 0, 3/4, 1. The nodes 1/4 and 3/4 lie a third into piece 0 (at 1) and at the start of piece 1 (at 3). The
+        # middle edge, 1/2, lies two thirds into piece 0 (at 2). Each gradient has the weight 2: 2 - 0, and 4 - 2.
         laid_out: list[tuple[Places, Array, Places, Array, Array]] = []
         for path in range(n_paths):
             first = path * n_knots
@@ -102,13 +113,13 @@ class Schedule:
                     np.diff(cells.edges, axis=0) / n_paths,
                 )
             )
-        # Steps stand in the last place but one of each.
+        # Dimension -2 of each array counts steps.
         joined = [np.concatenate(parts, axis=-2) for parts in zip(*laid_out, strict=True)]
         node_pieces, node_fractions, edge_pieces, edge_fractions, widths = joined
         return cls(node_pieces, node_fractions, edge_pieces, edge_fractions, widths, n_paths)
 
     def nodes(self, knots: Tensor, steps: slice) -> Tensor:
-        """Points of the path where gradients are taken.
+        """Return the points of the path where gradients are taken.
 
         Args:
             knots: The paths, shape (R * P, B, ...).
@@ -122,9 +133,9 @@ class Schedule:
         return left.lerp_(right, _like(fraction, left)).to(knots.dtype)
 
     def weights(self, knots: Tensor, steps: slice) -> Tensor:
-        """Displacements of the path over the cells: what each gradient is multiplied by.
+        """Return the factor of each gradient: the displacement of the path over the cell of its node.
 
-        Over all steps they add up to the last knot minus the first. In an ensemble each counts for 1 / R of that.
+        Over all steps the factors add up to the last knot minus the first. In an ensemble each path has 1 / R of that.
 
         Args:
             knots: The paths, shape (R * P, B, ...).
@@ -133,7 +144,11 @@ class Schedule:
         Returns:
             Shape (steps, B, ...), float32 or wider, device of `knots`.
         """
-        # Over its own pieces, not as a difference of two points: that would cancel where a coordinate hardly moves.
+        # Invariant: summed over all cells, heads, whole pieces and tails cover each piece of the path once. A cell goes
+        # from a fraction of piece `begin` to a fraction of piece `end`: the rest of `begin` (head), the pieces between,
+        # and the start of `end` (tail). Knots 0, 3, 4 and the cell from 2/3 of piece 0 to the end of piece 1: head
+        # (1 - 2/3) * 3 = 1, no piece between, tail 1 * 1 = 1, weight 2. The difference of the two end points would be
+        # the same, but rounding would cancel it where a coordinate hardly moves.
         begin, end = self.edge_piece[:, steps]
         from_fraction, to_fraction = self.edge_fraction[:, steps]
         same = begin == end
@@ -148,12 +163,12 @@ class Schedule:
         return weights if self.n_paths == 1 else weights.div_(self.n_paths)
 
     def widths(self, steps: slice, like: Tensor) -> Tensor:
-        """Widths of the cells on [0, 1], shape (steps, B, 1, ...), to average tensors like `like`, (B, ...), with."""
+        """Return the widths of the cells on [0, 1], shape (steps, B, 1, ...), as factors of tensors like `like`."""
         return _like(self.cell_width[steps], like[None])
 
 
 def check_spacing(spacing: Spacing) -> Spacing:
-    """Return the name of a spacing, or say which there are.
+    """Require the name of a spacing, and return it.
 
     Raises:
         ValueError: If there is no such spacing.
@@ -172,14 +187,14 @@ def _shares(knots: tuple[Tensor, ...]) -> Array:
             "inputs and baselines must differ by less than about 1e18, got a path whose length overflows; "
             "scale them down"
         )
-    # One after the other, whatever the batch: rounding decides between pieces of equal length.
+    # A running sum rounds the same in every batch; rounding decides between pieces of equal length.
     sums = np.cumsum(lengths, axis=0)[-1]
     shares: Array = np.where(sums > 0, lengths / np.where(sums > 0, sums, 1.0), 1 / len(lengths))
     return shares
 
 
 def _even_shares(lengths: Array) -> Array:
-    """The same share for each piece, but for those without length at the end: these come of knots that are repeated."""
+    """Give each piece the same share; pieces without length at the end, which repeated knots make, get none."""
     going = not_over(lengths)
     shares: Array = going / going.sum(axis=0)
     return shares
@@ -191,7 +206,7 @@ def _squared_steps(path: Tensor) -> Tensor:
     squares = [
         (right.to(_precise(path)) - left.to(_precise(path))).square_().sum(dim=-1) for left, right in pieces(rows)
     ]
-    # Added up in order, so that padding behind a text changes not even the rounding.
+    # A running sum: padding behind a text then changes not even the rounding.
     return torch.cat(squares).cumsum(dim=-1)[..., -1]
 
 
@@ -201,10 +216,13 @@ def _precise(tensor: Tensor) -> torch.dtype:
 
 
 def _locate(positions: Array, breaks: Array, last: Places) -> tuple[Places, Array]:
-    """The piece that each position of [0, 1] stands on, and the fraction of it that lies before."""
+    """The piece that each position of [0, 1] lies on, and how far along that piece it lies, in [0, 1]."""
+    # Invariant: position 0 is the first knot and position 1 the last. With `breaks` 0, 3/4, 1 (pieces 0 and 1) the
+    # positions 0, 1/2, 3/4 and 1 lie on the pieces 0, 0, 1 and 1, at the fractions 0, 2/3, 0 and 1. A position on a
+    # break belongs to the piece that begins there; position 1 belongs to the last piece that has a length.
     inner = breaks[1:-1]
     piece = (positions[:, None] >= inner[None]).sum(axis=1) if len(inner) else np.zeros(positions.shape, dtype=np.int64)
-    # A path begins at its first knot, also where pieces there have no length; it ends with its last piece that has one.
+    # The first knot counts as the begin also where the first pieces have no length.
     piece = np.where(positions <= 0, 0, np.where(positions >= 1, last, piece))
     start, stop = np.take_along_axis(breaks, piece, axis=0), np.take_along_axis(breaks, piece + 1, axis=0)
     width = stop - start

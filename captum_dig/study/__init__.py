@@ -1,8 +1,7 @@
-"""Ask people which explanation they find best, without telling them whose it is.
+"""Ask people which explanation they find best, without naming the methods.
 
-Takes the pictures that several methods gave of the same sentences; gives a page on which people rank them, and a key
-that says which method stood where. What the page saves comes back as answers, and with the key they become mean ranks
-and tests. The command line comes next.
+Takes pictures of the same sentences by several methods; gives a page to rank them on, and a key with the place of each
+method. Takes the key and the saved answers; gives mean ranks and tests. The command line comes next.
 """
 
 from captum_dig.study.scores import RankComparison, StudyScore, score_study

@@ -1,4 +1,7 @@
-"""The page on which people rank: what it looks like, and the script that keeps and saves what they choose."""
+"""The page for ranking: its look, and the script that keeps and saves the ranks.
+
+Takes sentences with their pictures; gives HTML for `captum_dig.study.sheets`.
+"""
 
 import base64
 import hashlib
@@ -12,8 +15,8 @@ from captum_dig.visualization.sources import read_source, style_sheet
 from captum_dig.visualization.web import DARK, LIGHT
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_FAINT = 0.03  # below this strength nobody sees a colour
-_SPOKEN = 10  # how many words a screen reader is told of
+_FAINT = 0.03  # a weaker colour is invisible
+_SPOKEN = 10  # words for a screen reader
 
 
 def _source(name: str) -> str:
@@ -26,7 +29,7 @@ def _variables(palette: dict[str, str]) -> str:
 
 _PAGE = Template(_source("study.html"))
 _STYLE = style_sheet(Template(_source("study.css")).substitute(light=_variables(LIGHT), dark=_variables(DARK)))
-# It reads everything from the page's elements, so it is the same on every page and so is its hash in the policy.
+# The script reads everything from the page's elements. It is the same on every page, and so is its hash in the policy.
 _SCRIPT = f"\n{_source('study.js')}"
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src 'sha256-"
@@ -36,7 +39,7 @@ _POLICY = (
 
 
 def draw(articles: str, study: str, n_methods: int, answers_format: str, version: int) -> str:
-    """Put the sentences into a page of their own, which works without anything else."""
+    """Make one page of the sentences, which needs no other file."""
     hatched = ' <mark class="broken">Hatched</mark> words have no valid score.' if '"broken"' in articles else ""
     return _PAGE.substitute(
         policy=_POLICY,
@@ -52,7 +55,7 @@ def draw(articles: str, study: str, n_methods: int, answers_format: str, version
 
 
 def article(index: int, total: int, decision: str, pictures: Sequence[tuple[Segment, ...]]) -> str:
-    """Draw one sentence with its explanations, as they stand on the page, each with a choice of ranks."""
+    """Draw one sentence with its explanations in their order on the page, each with a choice of ranks."""
     number = index + 1
     explanations = (
         _explanation(f"{number}-{letter}", letter, segments, len(pictures))
@@ -91,7 +94,7 @@ def _mark(segment: Segment, scale: Scale) -> str:
 
 
 def _spoken(segments: tuple[Segment, ...], scale: Scale) -> str:
-    """Say in words what the colours show."""
+    """Describe the colours in words."""
     words = [(scale.strength(segment.score), segment) for segment in segments if segment.score is not None]
     strongest = sorted((pair for pair in words if pair[0] >= _FAINT), key=lambda pair: -pair[0])[:_SPOKEN]
     said = (

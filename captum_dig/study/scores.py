@@ -1,4 +1,7 @@
-"""Scores: what people answered, put together: mean ranks, tests, agreement."""
+"""Scores: mean ranks, tests and agreement of the answers to a study.
+
+Takes a key and the saved answers; gives a `StudyScore`. The command line shows it.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from captum_dig.errors import at_least_one
+from captum_dig.checks import at_least_one
 from captum_dig.records import check_keys, integer, of_format, show, string, tuple_of
 from captum_dig.study.sheets import ANSWERS_FORMAT, FORMAT_VERSION, StudyKey
 from captum_dig.visualization.base import name_line
@@ -27,7 +30,7 @@ class RankComparison:
         second: The other.
         difference: The mean rank of `first` minus that of `second`, below 0 where `first` is preferred, with a 95 %
             interval.
-        p_value: Of the two-sided sign-flip test over sentences, see `paired_test`.
+        p_value: The p-value of the two-sided sign-flip test over sentences, see `paired_test`.
         adjusted_p_value: The same after Holm's correction for the number of pairs.
     """
 
@@ -40,20 +43,20 @@ class RankComparison:
 
 @dataclass(frozen=True)
 class StudyScore:
-    """What the answers to a study say. ``str`` gives a table.
+    """The scores of a study. ``str`` gives a table.
 
     Attributes:
         methods: The names of the methods, in the order of the key.
         mean_ranks: The mean rank of each, lower is better, with a 95 % interval over sentences.
-        comparisons: Each two methods.
-        p_value: Of the test whether the methods differ at all.
-        agreement: Kendall's W, averaged over the sentences that at least two people ranked: 1 where all agree, 1 / n on
-            average where n people rank at random; NaN for no such sentence.
-        n_participants: How many people answered.
-        n_sentences: How many sentences at least one of them ranked.
-        n_rankings: How many sentences were ranked, counted for each person.
-        n_unranked: How many were not, or use a rank more than once.
-        n_superseded: How many files were left out because the same person saved again.
+        comparisons: The comparison of each pair of methods.
+        p_value: The p-value of the test whether the methods differ at all.
+        agreement: Kendall's W, averaged over the sentences that at least two people ranked. It is 1 if all agree, and
+            1 / n on average if n people rank at random; NaN for no such sentence.
+        n_participants: The number of people.
+        n_sentences: The number of sentences that at least one person ranked.
+        n_rankings: The number of rankings, one for each person and ranked sentence.
+        n_unranked: The number of rankings that are missing or use a rank twice.
+        n_superseded: The number of files that a later file of the same person replaced.
     """
 
     methods: tuple[str, ...]
@@ -106,14 +109,15 @@ def score_study(
 ) -> StudyScore:
     """Turn the answers of people into mean ranks, and test whether these differ.
 
-    A sentence counts for a person who gave every rank once there; any other is left out and counted as unranked. Ranks
-    are averaged over people first, so what is sampled, signed and permuted is sentences: intervals and p-values speak
-    of other sentences, judged by these people. Where one person saved several times, the latest file counts.
+    A sentence counts for a person who gave every rank once in it; otherwise it is left out and counted as unranked.
+    Ranks are averaged over people first, and the tests sample, sign and permute sentences. Intervals and p-values
+    therefore hold for other sentences judged by the same people. If one person saved several times, the latest file
+    counts.
 
     Args:
         key: The key of the study.
-        answers: What the page saved, one mapping for each file.
-        n_resamples: How many samples, signs and permutations to draw, at least 1.
+        answers: The saved answers, one mapping for each file.
+        n_resamples: The number of samples, signs and permutations to draw, at least 1.
         seed: For drawing.
 
     Returns:
@@ -121,8 +125,8 @@ def score_study(
 
     Raises:
         TypeError: An answer is no mapping, or a value has the wrong type; the message counts files from 0.
-        ValueError: An answer has another format or study, too many or too few ranks, or one out of range; two files of
-            one person are equally late and differ; or no sentence is ranked.
+        ValueError: An answer has another format or study, too many or too few ranks, or one out of range. Also if two
+            files of one person have the same revision and differ, or if no sentence is ranked.
 
     Example:
         >>> key = StudyKey("s", 0, ("mine", "other"), (("other", "mine"),))
@@ -135,7 +139,7 @@ def score_study(
         Friedman (1937) [friedman-1937], by permutation; Kendall and Babington Smith (1939)
         [kendall-babington-smith-1939]; Holm (1979) [holm-1979].
     """
-    # They import PyTorch.
+    # These import PyTorch.
     from captum_dig.metrics import bootstrap_interval, paired_test
 
     n_resamples = at_least_one("n_resamples", n_resamples)
@@ -196,7 +200,7 @@ def _read(key: StudyKey, name: str, answer: Any) -> _Answers:
 
 
 def _latest(answers: Sequence[_Answers]) -> list[_Answers]:
-    """Keep one of each person, in the order in which they come first."""
+    """Keep the latest answers of each person, in the order of their first files."""
     people: dict[str, tuple[int, _Answers]] = {}
     for i, answer in enumerate(answers):
         j, other = people.setdefault(answer.participant, (i, answer))
@@ -211,7 +215,7 @@ def _latest(answers: Sequence[_Answers]) -> list[_Answers]:
 
 
 def _by_method(key: StudyKey, answers: _Answers) -> list[list[float]]:
-    """The rank of each method in each sentence, shape (sentences, methods); NaN where they are not ranked."""
+    """The rank of each method in each sentence, shape (sentences, methods); NaN for an unranked sentence."""
     rows = []
     for order, given in zip(key.orders, answers.ranks, strict=True):
         ranks = {m: math.nan if rank is None else float(rank) for m, rank in zip(order, given, strict=True)}
@@ -221,13 +225,13 @@ def _by_method(key: StudyKey, answers: _Answers) -> list[list[float]]:
 
 
 def _permutation_test(rows: npt.NDArray[np.float64], n_resamples: int, seed: int) -> float:
-    """Friedman's test: how often the means lie as far apart when the methods of each sentence change places."""
+    """Friedman's test: the share of permutations within sentences whose means lie at least as far apart."""
 
     def spread(numbers: npt.NDArray[np.float64]) -> float:
         return float(numbers.mean(axis=0).var())
 
     generator = np.random.default_rng(seed)
-    # A spread may come out smaller than itself by rounding.
+    # Rounding may make a spread smaller than an equal one.
     observed = spread(rows) - 1e-12
     extreme = sum(spread(generator.permuted(rows, axis=1)) >= observed for _ in range(n_resamples))
     return (extreme + 1) / (n_resamples + 1)
@@ -237,7 +241,7 @@ def _kendall_w(ranks: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) ->
     shared, n_methods = counts > 1, ranks.shape[2]
     if not shared.any():
         return math.nan
-    # The variance of the summed ranks over the largest that it can be: that of n equal rankings.
+    # The variance of the summed ranks, divided by its largest value, that of n equal rankings.
     variances = np.nansum(ranks, axis=0)[shared].var(axis=1)
     return float((variances / (counts[shared] ** 2 * (n_methods**2 - 1) / 12)).mean())
 

@@ -1,4 +1,7 @@
-"""Sheets: the sentences that people rank, the page for them, and the key for the one who asks."""
+"""Sheets: the sentences of a study, the page to rank them on, and its key.
+
+Takes pictures of each sentence by several methods; gives a page and a key. `captum_dig.study.scores` reads the answers.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -19,10 +22,10 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class StudyItem:
-    """Hold one sentence, what the model decided, and how each method explains it.
+    """One sentence, the model's decision, and an explanation of it by each method.
 
     Args:
-        decision: What the model decided and the methods explain, for instance ``"POSITIVE"``.
+        decision: The explained decision of the model, for instance ``"POSITIVE"``.
         pictures: For the name of each method, at least 2, the sentence as scored segments, as `cut_text` and
             `TextAttribution.to_picture` give them.
 
@@ -58,13 +61,13 @@ class StudyItem:
 
 @dataclass(frozen=True)
 class StudyKey:
-    """Hold what tells the methods on a page apart: keep it away from the people who rank them.
+    """The place of each method on a page. Keep it away from the people who rank.
 
     Args:
-        study: The id that the page writes into its answers: a hash of what it shows.
-        seed: What the methods were shuffled by.
+        study: The id that the page writes into its answers: a hash of its content.
+        seed: The seed of the orders.
         methods: The names of the methods.
-        orders: For each sentence, the methods as they stand on the page, from the top.
+        orders: For each sentence, the methods in their order on the page, from the top.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -99,7 +102,7 @@ class StudyKey:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "StudyKey":
-        """Make a key from what `to_dict` gave, also after a round trip through JSON.
+        """Make a key from the output of `to_dict`, also after a round trip through JSON.
 
         Raises:
             TypeError: `data` is no mapping, or a value has the wrong type.
@@ -112,11 +115,11 @@ class StudyKey:
 
 @dataclass(frozen=True)
 class Study:
-    """Hold a page for the people who rank, and the key for the one who asked them.
+    """A page for the people who rank, and its key.
 
     Attributes:
-        page: One HTML file that needs nothing else; write it as UTF-8. It does not tell the methods apart.
-        key: Which method stands where.
+        page: One HTML file that needs no other; write it as UTF-8. It does not name the methods.
+        key: The place of each method.
     """
 
     page: str
@@ -124,12 +127,12 @@ class Study:
 
 
 def make_study(items: Sequence[StudyItem], *, seed: int) -> Study:
-    """Make a page on which people rank explanations without knowing whose they are.
+    """Make a page on which people rank explanations of unnamed methods.
 
     As in the paper, people see the highlighted sentence and the model's decision, and rank the explanations from 1,
-    "the most comprehensive explanation that best justifies the prediction". Every rank is to be used once. Methods are
-    called A, B, C …, in an order that is drawn anew for each sentence; scores show as strengths of colour only,
-    relative to the largest of each picture. The page keeps what was chosen in the browser, and saves it as a file.
+    "the most comprehensive explanation that best justifies the prediction". Every rank must be used once. Methods are
+    called A, B, C …, in a random order for each sentence. Scores show as strengths of colour only, relative to the
+    largest of each picture. The page keeps the ranks in the browser, and saves them as a file.
 
     Args:
         items: The sentences, at least one, each explained by the same methods.
@@ -169,7 +172,7 @@ def make_study(items: Sequence[StudyItem], *, seed: int) -> Study:
         article(i, len(items), item.decision, [item.pictures[method] for method in order])
         for i, (item, order) in enumerate(zip(items, orders, strict=True))
     )
-    # Of what the page shows, never of the seed or the names: those could be guessed from it.
+    # A hash of the content, never of the seed or the names, which could be guessed from it.
     study = hashlib.sha256(articles.encode()).hexdigest()[:16]
     page = draw(articles, study, len(methods), ANSWERS_FORMAT, FORMAT_VERSION)
     return Study(page, StudyKey(study, seed, methods, orders))

@@ -1,5 +1,5 @@
 """Sentences in, scored words out.
 
-`explainer`: the class that users call. `batches`: texts that share a batch. `results` and `settings`: the records that
-come out. `strategies`: paths that go by a name. Records load without PyTorch, so this module imports nothing.
+`explainer`: the class that users call. `questions`: from encodings to questions. `batches`: from questions to results,
+batch by batch. `results` and `settings`: the records. Records load without PyTorch, so this module imports nothing.
 """

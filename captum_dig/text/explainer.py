@@ -1,12 +1,12 @@
 """TextExplainer: from a sentence and a Hugging Face classifier to the words that drove the decision.
 
-Takes texts, gives a frozen `TextAttribution` for each. It puts the stages of the flow together: the model's rows become
-a `Vocabulary`, `PathShelf` makes a path over it, and `DiscretizedIntegratedGradients` goes along it.
+Takes texts; gives a frozen `TextAttribution` for each. It connects the stages of the flow: it makes a `Vocabulary` of
+the model's rows, and a method over it from a name of the catalogue. `BatchExplainer` then scores the texts by that
+method. `captum_dig.comparison` and the command line build on it.
 """
 
 import functools
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -17,17 +17,25 @@ import torch
 from torch import Tensor
 
 from captum_dig import __version__
-from captum_dig.errors import ModelError, at_least_one
-from captum_dig.models.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder, as_texts
+from captum_dig.catalogue import CATALOGUE, Catalogue
+from captum_dig.checks import at_least_one, one_of
+from captum_dig.errors import ModelError
+from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.named import NamedMethods, Strategy
+from captum_dig.models.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder
 from captum_dig.models.loading import check_tokenizer, load_pretrained
-from captum_dig.models.model import Classifier
-from captum_dig.paths import MonotonicPath, PathGenerator, WordPath
-from captum_dig.paths.tables import RankedTable, TableFolder
-from captum_dig.quadrature import Spacing, check_method, check_spacing
-from captum_dig.text.batches import Doubling, Run, check_ids, first_steps
+from captum_dig.models.model import TextModel
+from captum_dig.models.samples import as_texts
+from captum_dig.paths import MonotonicPath, PathGenerator, Walk
+from captum_dig.paths.anchors import Greedy
+from captum_dig.paths.folders import TableFolder
+from captum_dig.paths.tables import RankedTable
+from captum_dig.quadrature import QuadratureRule, Spacing, check_spacing
+from captum_dig.tasks.base import Task
+from captum_dig.text.batches import BatchExplainer, warn_of_other_rows
+from captum_dig.text.questions import check_ids
 from captum_dig.text.results import LARGE_DELTA_PERCENT, TextAttribution
 from captum_dig.text.settings import ExplanationSettings
-from captum_dig.text.strategies import PathShelf, Strategy
 from captum_dig.threads import Lock, eager
 from captum_dig.vocabulary import Vocabulary
 from captum_dig.vocabulary.readable import candidate_rows
@@ -45,29 +53,33 @@ class TextExplainer:
     Special tokens keep their place in the baseline and score exactly 0. Token ids, masks and positions stay those of
     the text along the whole path; only the word embeddings move.
 
-    Threads may share an explainer, and explainers a model; explanations of one model run one at a time. An explainer
-    can be copied, and sent to another process. Where the model has been trained since, its rows are read again.
+    Threads may share an explainer, and explainers may share a model; explanations of one model run one at a time. An
+    explainer can be copied, and sent to another process. If the model has been trained since, its rows are read again.
 
     Args:
         model: A Hugging Face sequence classifier.
         tokenizer: Its tokenizer.
-        strategy: The path: ``"staggered"`` for a `StaggeredPath` along the straight line, ``"straight_line"`` for
-            Integrated Gradients; for Discretized Integrated Gradients the anchor search, ``"greedy"``, ``"maxcount"``,
-            ``"random_neighbor"``, ``"random_anchor"``, or an `AnchorSearch`; ``"uniform"`` for a greedy `UniformPath`;
-            or any `PathGenerator`.
+        task: The task: a name of the catalogue, or a subclass of `Task`.
+        strategy: How tokens are scored. ``"staggered"`` is a `StaggeredPath` along the straight line,
+            ``"straight_line"`` is Integrated Gradients. Discretized Integrated Gradients goes by its anchor search:
+            ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an `AnchorSearch`.
+            ``"uniform"`` is a greedy `UniformPath`. Any `PathGenerator` or `AttributionMethod` works, and so do methods
+            without a path, such as ``"leave_one_out"``, ``"gradient_shap"`` and ``"deeplift"``.
         n_anchors: The paper's m: words on the way from a word to the baseline.
-        n_neighbors: The paper's K: candidates looked at for each anchor.
+        n_neighbors: The paper's K: candidates for each anchor.
         candidates: Which rows may be anchors: ``"words"`` that a person can read, ``"all"`` rows as in the paper, or a
             mask of shape (V,).
-        seed: For strategies that draw. None is 0 where words are staggered, and a draw of torch's for random searches.
+        seed: For strategies that draw. None means 0 for staggered words, and a draw of torch's for random searches.
         spacing: As in `DiscretizedIntegratedGradients`.
-        name: What results call the model; None for the name that it was loaded by.
-        cache: Where what is learnt about the vocabulary is kept for other processes: True for the folder that the
-            environment variable CAPTUM_DIG_CACHE names, or else the platform's folder for caches; a folder; or False
-            for nowhere.
+        name: The name of the model in results; None for the name that it was loaded by.
+        catalogue: The catalogue for names; ``CATALOGUE.plus(entries)`` adds the entries of a plug-in.
+        cache: The folder for ranked tables. True means the folder in the environment variable CAPTUM_DIG_CACHE, or else
+            the platform's folder for caches. False means none.
 
     Attributes:
         classifier: The model as a function of embeddings.
+        task: The task.
+        catalogue: The catalogue for names.
         encoder: The tokenizer with the model's limits.
         candidates_name: ``"words"``, ``"all"`` or ``"custom"``.
 
@@ -91,6 +103,7 @@ class TextExplainer:
         model: "PreTrainedModel",
         tokenizer: "PreTrainedTokenizerBase",
         *,
+        task: str | type[Task] = "labels",
         strategy: Strategy = "staggered",
         n_anchors: int = 30,
         n_neighbors: int = 500,
@@ -98,15 +111,22 @@ class TextExplainer:
         seed: int | None = None,
         spacing: Spacing = "arc",
         name: str | None = None,
+        catalogue: Catalogue = CATALOGUE,
         cache: bool | str | Path = True,
     ) -> None:
-        self.classifier = Classifier(model, name)
+        self.classifier = TextModel(model, name)
+        self.catalogue = catalogue
+        made = catalogue.find(task, "task", argument="task").load() if isinstance(task, str) else task
+        self.task: Task = made(model)
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
         self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
-        self._candidates = candidates
-        self._shelf = functools.partial(
-            PathShelf, n_anchors=n_anchors, n_neighbors=n_neighbors, seed=seed, folder=folder
+        self._candidates, self._seed = candidates, seed
+        self._walk = functools.partial(
+            _walk,
+            n_anchors=at_least_one("n_anchors", n_anchors),
+            n_neighbors=at_least_one("n_neighbors", n_neighbors),
+            folder=folder,
         )
         self._lock = Lock()
         self._hides_padding: bool | None = None
@@ -114,8 +134,8 @@ class TextExplainer:
         check_tokenizer(tokenizer, len(self.vocabulary), self.classifier.name)
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
-        # Made now, so that wrong arguments are found now.
-        self.path(strategy)
+        # Make it now: a wrong argument then fails here.
+        self.method(strategy)
 
     @classmethod
     def from_pretrained(
@@ -189,7 +209,7 @@ class TextExplainer:
         n_steps: int | Literal["auto"] = "auto",
         tolerance_percent: float = LARGE_DELTA_PERCENT,
         max_steps: int = 400,
-        method: str = "gausslegendre",
+        method: str | QuadratureRule = "gausslegendre",
         batch_size: int = 8,
         internal_batch_size: int = 64,
         overflow: Overflow = "truncate",
@@ -200,34 +220,34 @@ class TextExplainer:
             texts: A text, or a sequence of texts.
             target: The class to explain: ``"predicted"``, a label's name or its index; or a sequence of these, one for
                 each text.
-            baseline: What every word becomes at the other end of its path: ``"pad"``, ``"mask"``, ``"unk"`` or another
-                special token's role, a token of the vocabulary, or its id. ``"token:zero"`` is the word where
-                ``"zero"`` could mean another kind of baseline. Of several, the mean of the explanations, which share
-                the steps.
+            baseline: The token that replaces every word at the start of the path: ``"pad"``, ``"mask"``, ``"unk"`` or
+                another special token's role, a token of the vocabulary, or its id. ``"token:zero"`` is the word where
+                ``"zero"`` could mean another kind of baseline. Several baselines share the steps, and the result is the
+                mean over them.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
-                have 4 paths. With ``"auto"`` 50, then twice as many, from anew, while the text's delta is above the
-                tolerance; its result says how many the last attempt took.
+                have 4 paths. ``"auto"`` starts at 50 and doubles, restarting from scratch, until the text's delta is
+                within the tolerance. The result holds the number of the last attempt.
             tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs; by default
                 the paper's.
-            max_steps: For ``"auto"``: no more than these. Where the model has no limit at the baseline, no number is
+            max_steps: For ``"auto"``: the largest number. If the model has no limit at the baseline, no number is
                 enough.
             method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
-            batch_size: How many texts share a batch. It changes speed and memory only.
-            internal_batch_size: How many rows, texts times steps, the model sees at once. It changes speed and memory
-                only.
+            batch_size: The number of texts in a batch. It changes speed and memory only.
+            internal_batch_size: The number of rows, texts times steps, for the model at once. It changes speed and
+                memory only.
             overflow: For texts longer than the model reads: ``"truncate"`` with a warning, ``"windows"`` that are
                 explained one by one, or an ``"error"``.
 
         Returns:
-            A result for a single text, else a list. With ``overflow="windows"`` always a list, with a result for each
-            window.
+            A result for a single text, else a list. With ``overflow="windows"`` it is always a list, with a result for
+            each window.
 
         Raises:
             TypeError: If `texts` is something else.
-            ValueError: If an argument is unknown, a number is too low, or a text gives no token; or if anchors are to
-                be words, and the tokenizer has too few that can be read.
-            ModelError: If the model's output is not finite, or not that of a sequence classifier.
+            ValueError: If an argument is unknown, a number is too low, or a text gives no token. Also if anchors must
+                be words, and the tokenizer has too few readable words.
+            ModelError: If the model's output is not finite, or does not fit the task.
         """
         single = isinstance(texts, str)
         results = list(
@@ -257,27 +277,27 @@ class TextExplainer:
         n_steps: int | Literal["auto"] = "auto",
         tolerance_percent: float = LARGE_DELTA_PERCENT,
         max_steps: int = 400,
-        method: str = "gausslegendre",
+        method: str | QuadratureRule = "gausslegendre",
         batch_size: int = 8,
         internal_batch_size: int = 64,
         overflow: Overflow = "truncate",
     ) -> Iterator[TextAttribution]:
-        """Explain texts one after the other, as results are asked for.
+        """Explain texts batch by batch, and yield each result when its batch is finished.
 
-        Arguments are those of `explain`, and are checked at once.
+        The arguments are those of `explain`, and are checked at once. All texts are read into a list first.
 
         Args:
             texts: The texts.
             target: The class to explain, or one for each text.
-            baseline: What every word becomes at the other end of its path, or several of these.
+            baseline: The token that replaces every word at the start of the path, or several of these.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, or ``"auto"``.
             tolerance_percent: For ``"auto"``.
             max_steps: For ``"auto"``.
             method: The quadrature rule.
-            batch_size: How many texts share a batch.
-            internal_batch_size: How many rows the model sees at once.
-            overflow: What to do with texts that are too long.
+            batch_size: The number of texts in a batch.
+            internal_batch_size: The number of rows for the model at once.
+            overflow: The treatment of texts that are too long.
 
         Returns:
             An iterator over the results, in order.
@@ -286,47 +306,44 @@ class TextExplainer:
             TypeError: If a text is not a string.
             ValueError: As in `explain`.
         """
-        doubling = Doubling(tolerance_percent, max_steps) if n_steps == "auto" else None
+        plan = Plan(
+            n_steps,
+            self._rule(method),
+            self._spacing,
+            tolerance_percent,
+            max_steps,
+            self.rows_at_once(internal_batch_size),
+            seed=0 if self._seed is None else self._seed,
+        )
         batch_size = at_least_one("batch_size", batch_size)
-        internal_batch_size = at_least_one("internal_batch_size", internal_batch_size)
-        if overflow not in OVERFLOWS:
-            raise ValueError(f"overflow must be one of {', '.join(map(repr, OVERFLOWS))}, got {overflow!r}")
-        check_method(method)
+        one_of("overflow", overflow, OVERFLOWS)
         texts = as_texts(texts)
-        targets = self._targets(target, len(texts))
+        wanted = self._wanted(target, len(texts))
         strategy = self._strategy if strategy is None else strategy
-        path = self.path(strategy)
+        chosen = self.method(strategy)
         baseline_ids = self._baseline_ids(baseline)
         settings = ExplanationSettings(
             model=self.classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
             candidates=self.candidates_name,
-            n_anchors=path.n_anchors if isinstance(path, WordPath) else 0,
-            n_neighbors=path.n_neighbors if isinstance(path, WordPath) else 0,
             baseline=", ".join(map(self.encoder.show, baseline_ids)),
-            n_steps=first_steps(n_steps, max_steps, path.n_paths * len(baseline_ids)),
-            method=method,
-            spacing=self._spacing,
-            output="value" if self.classifier.is_regression else "logit",
+            output=self.task.output,
             version=__version__,
-            seed=_seed_of(path),
+            **plan.describe(chosen, len(baseline_ids)),
         )
-        # A model without a padding token reads one row at a time.
-        if not self.classifier.pads:
-            internal_batch_size = 1
-        batches = self._batches(texts, targets, batch_size if len(texts) > 1 and self._pads else 1, overflow)
-        run = Run(self.classifier, self.encoder, path, baseline_ids, settings, internal_batch_size, doubling)
-        return self._results(batches, run, strategy)
+        batches = self._batches(texts, wanted, batch_size if len(texts) > 1 and self._pads else 1, overflow)
+        explain = BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings)
+        return self._results(batches, explain, strategy)
 
     def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
-        """Look up the ranked table behind the paths to a baseline, for instance to rank the whole vocabulary at once.
+        """Look up the ranked table of the paths to a baseline, for instance to rank the whole vocabulary.
 
         Args:
             baseline: As in `explain`, a single one.
             strategy: As in the constructor, an anchor search; None for the explainer's own, which must then be one.
 
         Returns:
-            The table; `explain` ranks in it what it needs.
+            The table; `explain` ranks the rows that it needs.
 
         Raises:
             ValueError: If an argument is unknown, or the path is no `MonotonicPath`.
@@ -344,24 +361,25 @@ class TextExplainer:
         return self._vocabulary
 
     def _read_rows(self) -> None:
-        """Read the rows of the model, and make a shelf for paths over them."""
+        """Read the rows of the model, and forget the paths over other rows."""
         self._stamp = self.classifier.stamp
-        # The caller may be in inference mode, whose tensors no later call could change.
+        # The caller may be in inference mode, and tensors made in it could not be changed later.
         with torch.inference_mode(mode=False):
             self._vocabulary = Vocabulary.from_layer(self.classifier.layer)
         rows = candidate_rows(self._candidates, self.encoder.tokenizer, len(self._vocabulary))
-        self._paths = self._shelf(self._vocabulary, candidates=rows)
+        walk = functools.partial(self._walk, self._vocabulary, rows)
+        self._methods = NamedMethods(walk, self._seed, self.catalogue)
 
     def _follow_weights(self, looked_up: Iterable[int] = ()) -> None:
         """Read the rows again if the model has been trained since.
 
-        Where PyTorch reports no change, the rows that are looked up are compared all the same.
+        If PyTorch reports no change, only the looked-up rows are compared.
         """
         with self._lock:
             stamp = self.classifier.stamp
             n_rows = len(self._vocabulary)
             ids = range(n_rows) if stamp != self._stamp else {i for i in looked_up if i < n_rows}
-            # Hooks of an explanation that this one is inside of do not answer here.
+            # Hooks of an outer explanation in this thread are ignored here.
             with eager():
                 if ids and not self.classifier.emits(
                     self._vocabulary.rows, torch.tensor(sorted(ids), dtype=torch.int64, device="cpu")
@@ -370,47 +388,31 @@ class TextExplainer:
             self._stamp = stamp
 
     def _results(
-        self, batches: Iterable[tuple[list[Encoding], list[int | None]]], run: Run, strategy: Strategy
+        self, batches: Iterable[tuple[list[Encoding], list[Any]]], explain: BatchExplainer, strategy: Strategy
     ) -> Iterator[TextAttribution]:
         try:
             for encodings, wanted in batches:
-                self._follow_weights([*run.baseline_ids, *(i for encoding in encodings for i in encoding.ids)])
-                run = replace(run, path=self.path(strategy))
-                self._warn_of_other_rows(run.path, encodings)
-                yield from run.explain(encodings, wanted)
+                self._follow_weights([*explain.baseline_ids, *(i for encoding in encodings for i in encoding.ids)])
+                explain = replace(explain, method=self.method(strategy))
+                warn_of_other_rows(explain.method.path, self._vocabulary, encodings)
+                yield from explain(encodings, wanted)
         finally:
-            run.path.store()
-
-    def _warn_of_other_rows(self, path: PathGenerator, encodings: Sequence[Encoding]) -> None:
-        """Say so if a path of the user's walks over rows that the model does not have any more."""
-        own = self._vocabulary.rows
-        # Staggered words go along a path of their own.
-        path = getattr(path, "inner", path)
-        if not isinstance(path, WordPath) or path.vocabulary is self._vocabulary:
-            return
-        ids = sorted({i for e in encodings for i in e.ids})
-        rows = path.vocabulary.rows
-        if rows.shape == own.shape and not torch.equal(rows[ids], own[ids]):
-            warnings.warn(
-                f"the vocabulary of {path!r} must hold the rows of the model, got other rows for words of the text; "
-                "if the model has been trained since, make the path anew with "
-                "Vocabulary.from_layer(model.get_input_embeddings())",
-                stacklevel=4,
-            )
+            if explain.method.path is not None:
+                explain.method.path.store()
 
     def _batches(
-        self, texts: list[str], targets: list[int | None], batch_size: int, overflow: Overflow
-    ) -> Iterator[tuple[list[Encoding], list[int | None]]]:
+        self, texts: list[str], targets: list[Any], batch_size: int, overflow: Overflow
+    ) -> Iterator[tuple[list[Encoding], list[Any]]]:
         encodings: list[Encoding] = []
-        wanted: list[int | None] = []
+        wanted: list[Any] = []
         for number, (text, target) in enumerate(zip(texts, targets, strict=True)):
             name = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
             try:
-                windows = self.encoder.encode(text, overflow, name)
+                windows = self.task.read(text, self.encoder, overflow, name)
                 for encoding in windows:
                     check_ids(encoding, len(self.vocabulary), name)
             except ValueError:
-                # The texts before it are explained all the same.
+                # The texts before it are still explained.
                 if encodings:
                     yield encodings, wanted
                 raise
@@ -425,10 +427,35 @@ class TextExplainer:
 
     @property
     def _pads(self) -> bool:
-        # A cached property of Python 3.11 holds a lock meanwhile, and this waits for explanations of other threads.
+        # A cached property of Python 3.11 would hold its lock while this waits for other threads' explanations.
         if self._hides_padding is None:
             self._hides_padding = self.classifier.hides_padding(self.encoder)
         return self._hides_padding
+
+    def rows_at_once(self, internal_batch_size: int) -> int:
+        """Return the number of rows for the model at once: one for a model without a padding token.
+
+        Raises:
+            ValueError: If `internal_batch_size` is below 1.
+        """
+        return at_least_one("internal_batch_size", internal_batch_size) if self.classifier.pads else 1
+
+    def method(self, strategy: Strategy, *, seed: int | None = None, argument: str = "strategy") -> AttributionMethod:
+        """Look up a method, with the explainer's anchors, neighbours and candidates.
+
+        Args:
+            strategy: As in the constructor.
+            seed: For a method that draws; None for the explainer's own.
+            argument: The name of the argument in messages.
+
+        Returns:
+            The method, which later calls share.
+
+        Raises:
+            ValueError: If there is no such method.
+        """
+        self._follow_weights()
+        return self._methods.find(strategy, seed=seed, argument=argument)
 
     def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
         """Look up the path of a strategy, with the explainer's anchors, neighbours and candidates.
@@ -441,10 +468,20 @@ class TextExplainer:
             The path, which later calls share.
 
         Raises:
-            ValueError: If there is no such strategy.
+            ValueError: If there is no such strategy, or it has no path.
         """
-        self._follow_weights()
-        return self._paths.path(strategy, seed=seed)
+        path = self.method(strategy, seed=seed).path
+        if path is None:
+            raise ValueError(f"strategy must have a path, got {strategy!r}; take for example 'straight_line'")
+        return path
+
+    def _rule(self, method: str | QuadratureRule) -> str | QuadratureRule:
+        """Make a rule that a plug-in brings; the others go by their names."""
+        entry = self.catalogue.get(method, "rule")
+        if entry is None or entry in CATALOGUE:
+            return method
+        rule: QuadratureRule = entry.make()
+        return rule
 
     def _baseline_ids(self, baseline: Baseline | Sequence[Baseline]) -> tuple[int, ...]:
         several = baseline if isinstance(baseline, Sequence) and not isinstance(baseline, str) else [baseline]
@@ -452,16 +489,21 @@ class TextExplainer:
             raise ValueError("baseline must be a token, or several, got none")
         return tuple(self.encoder.token_id("baseline", one, len(self.vocabulary)) for one in several)
 
-    def _targets(self, target: Target | Sequence[Target], n_texts: int) -> list[int | None]:
-        """The index of the class to explain for each text; None for the predicted one."""
+    def _wanted(self, target: Target | Sequence[Target], n_texts: int) -> list[Any]:
+        """The wanted target of each text, resolved by the task."""
         given: Any = target.tolist() if isinstance(target, Tensor | np.ndarray) else target
         wanted = given if isinstance(given, Sequence) and not isinstance(given, str) else [given] * n_texts
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
-        return [None if one == "predicted" else self.classifier.label_index(one) for one in wanted]
+        return [self.task.resolve(one) for one in wanted]
 
 
-def _seed_of(path: PathGenerator) -> int | None:
-    """The seed of a path that has one; what a path of the user's calls so may be anything."""
-    seed = getattr(path.strategy if isinstance(path, WordPath) else path, "seed", None)
-    return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+def _walk(
+    vocabulary: Vocabulary,
+    candidates: Callable[[], Tensor | None],
+    n_anchors: int,
+    n_neighbors: int,
+    folder: TableFolder | None,
+) -> Walk:
+    """Make a greedy walk; readable words are searched only now."""
+    return Walk(vocabulary, Greedy(), n_anchors, n_neighbors, candidates(), folder)

@@ -1,7 +1,7 @@
-"""Hold what explaining one text gave.
+"""TextAttribution: the explanation of one text.
 
-Takes plain numbers and strings from `captum_dig.text`; gives a frozen `TextAttribution` that can be
-compared, stored as JSON and drawn by `captum_dig.visualization`. The command line comes next.
+Takes plain numbers and strings from `captum_dig.text.batches`; gives a frozen record that can be compared, stored as
+JSON and drawn by `captum_dig.visualization`. The command line comes next.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 FORMAT = "captum_dig.TextAttribution"
 FORMAT_VERSION = 1
-# The paper's threshold (section 4.3), above which scores are not to be trusted.
+# The paper's threshold (section 4.3): above it scores are not trusted.
 LARGE_DELTA_PERCENT = 5.0
 
 _REALS = ("token_scores", "word_scores", "probabilities", "input_value", "baseline_value")
@@ -68,10 +68,10 @@ _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
 
 @dataclass(frozen=True, repr=False)
 class TextAttribution:
-    """Hold the explanation of one text: tokens, words, their scores, and how far they add up.
+    """The explanation of one text: tokens, words, their scores, and the delta of these.
 
-    Two results are equal when every field is; NaN counts as equal to NaN. Sequences become tuples
-    and numbers plain Python numbers, so nothing keeps a tensor alive.
+    Two results are equal if all fields are equal; NaN counts as equal to NaN. Sequences become tuples, and numbers
+    plain Python numbers, so no tensor is kept alive.
 
     Args:
         text: The text as it was passed.
@@ -79,14 +79,14 @@ class TextAttribution:
         offsets: Start and end of each token in `text`, in characters; (0, 0) for special tokens.
         token_ids: The id of each token.
         special: Whether each token was added by the tokenizer.
-        token_scores: What each token adds to the explained output, from the baseline to the text.
+        token_scores: The contribution of each token to the explained output, from the baseline to the text.
         word_offsets: Start and end of each word in `text`: not empty, in order, without overlap.
-        word_scores: What each word adds: the sum of its tokens.
+        word_scores: The contribution of each word: the sum over its tokens.
         labels: The name of each class.
         probabilities: The probability of each class at the text, in [0, 1]; NaN for each of a regression.
         target: The index of the class explained.
         input_value: The explained output at the text.
-        baseline_value: The explained output at the baseline; the mean of them at several.
+        baseline_value: The explained output at the baseline; for several baselines the mean.
         anchors: For each token, the words that its path passes, from the token towards the
             baseline; empty for special tokens, for paths without, and for several baselines.
         settings: How the explanation was made.
@@ -178,7 +178,7 @@ class TextAttribution:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Give the words as they stand in the text."""
+        """The words, as in the text."""
         return tuple(self.text[start:stop] for start, stop in self.word_offsets)
 
     @property
@@ -220,7 +220,7 @@ class TextAttribution:
     def delta_percent(self) -> float:
         """Give |delta| in percent of |input_value - baseline_value|.
 
-        Where the output does not change, this is 0 if delta is 0 too, and infinity otherwise.
+        If the output does not change, it is 0 for a delta of 0, and infinity otherwise.
         """
         change = abs(self.input_value - self.baseline_value)
         if change == 0.0:
@@ -228,13 +228,16 @@ class TextAttribution:
         return 100.0 * abs(self.delta) / change
 
     def to_picture(self) -> Picture:
-        """Cut the text into scored words and what stands between them, ready to draw.
+        """Cut the text into scored words and the slices between them, ready to draw.
 
         Returns:
             A picture whose segments join to `text` exactly.
         """
-        remedy = f": large, so raise n_steps above {self.settings.n_steps} or try another baseline"
-        hint = remedy if self.delta_percent > LARGE_DELTA_PERCENT else ""
+        hint = ""
+        if self.settings.method == "none":
+            hint = ", to which these scores need not add up"
+        elif self.delta_percent > LARGE_DELTA_PERCENT:
+            hint = f": large, so raise n_steps above {self.settings.n_steps} or try another baseline"
         predicted, target = self.predicted_label, self.target_label
         if self.is_regression:
             predicted = f"{self.input_value:.4g}"
@@ -300,8 +303,8 @@ class TextAttribution:
         """Give the fields as strict JSON can hold them; `from_dict` gives back an equal result.
 
         Strict JSON has no NaN and no infinity, so these are the strings ``"NaN"``, ``"Infinity"``
-        and ``"-Infinity"``; a probability that is NaN is None. The key ``"derived"`` holds what
-        follows from the fields, for readers other than this package.
+        and ``"-Infinity"``; a probability that is NaN is None. The key ``"derived"`` holds
+        values computed from the fields, for readers other than this package.
 
         Returns:
             A dictionary of lists, strings, numbers, booleans and None.
@@ -315,7 +318,7 @@ class TextAttribution:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TextAttribution:
-        """Make a result from what `to_dict` gave.
+        """Make a result from the output of `to_dict`.
 
         Args:
             data: The dictionary, also after a round trip through JSON. ``"derived"`` is not read.
@@ -343,7 +346,7 @@ class TextAttribution:
         return plain_text(self.to_picture())
 
     def __repr__(self) -> str:
-        """Say in one line what was explained."""
+        """Summarize the result in one line."""
         text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
         return (
             f"TextAttribution({text!r}, explained={self.target_label!r}, "

@@ -1,6 +1,6 @@
-"""Say how an explanation was made.
+"""ExplanationSettings: how an explanation was made.
 
-Takes what the caller of `captum_dig.text` chose; gives a frozen record of it. `results` keeps it.
+Takes the arguments of an explanation; gives a frozen record. `results` holds it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from captum_dig.records import integer, string
 
 @dataclass(frozen=True)
 class ExplanationSettings:
-    """Say how an explanation was made, in enough detail to make it again.
+    """How an explanation was made, in enough detail to repeat it.
 
     Args:
         model: Name or folder of the model.
-        strategy: The anchor search, the name of another path such as ``"straight_line"``, or how the path prints.
+        strategy: The anchor search, the name of another path such as ``"straight_line"``, or the `repr` of a path.
         candidates: Which rows may be anchors, for instance ``"all"`` or ``"words"``.
-        n_anchors: Anchors on the way from a word to the baseline; 0 for a path without.
-        n_neighbors: Neighbours among which each anchor is chosen; 0 for a path without.
+        n_anchors: Anchors on the way from a word to the baseline; 0 for a path without anchors.
+        n_neighbors: The candidates for each anchor; 0 for a path without anchors.
         baseline: The baseline token, or several with commas between them, or the name of another baseline.
         n_steps: Gradient evaluations.
         method: The quadrature rule.

@@ -1,8 +1,8 @@
 """Draw tokens and scores as escaped HTML, as terminal text or as a Captum record.
 
-Takes text cut into `Segment`s, gathered with what is known about them in a `Picture`; gives
-something to look at. It knows no model, so it draws the scores of any attribution method.
-`captum_dig.text.results` comes next: it makes the pictures of what `TextExplainer` found.
+Takes a `Picture`: a text cut into `Segment`s, with headline, settings and tokens. Gives HTML, terminal text or a Captum
+record. It imports no model, so it draws the scores of any attribution method. `captum_dig.text.results` makes the
+pictures of `TextExplainer`.
 """
 
 from captum_dig.visualization.base import Picture, Scale, Segment, TokenRow, cut_text, visible

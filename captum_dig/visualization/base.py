@@ -1,4 +1,4 @@
-"""Say what is drawn: slices of a text, their scores, and the scale they are measured on.
+"""Picture: slices of a text, their scores, and the scale of these.
 
 Takes plain strings and numbers; gives a `Picture`. `web`, `terminal` and `record` draw it.
 """
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import SupportsFloat
 
-# Embeddings, overrides and isolates reorder what stands beside them. The marks U+200E, U+200F and
-# U+061C do not, and ordinary Arabic and Hebrew text uses them, so they stay.
+# Embeddings, overrides and isolates reorder the text beside them. The marks U+200E, U+200F and U+061C do not, and
+# ordinary Arabic and Hebrew text uses them, so they stay.
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
@@ -89,7 +89,7 @@ def _score(name: str, score: object) -> float | None:
 
 @dataclass(frozen=True)
 class Scale:
-    """Measure scores against the largest finite one, so that pictures of any size can be compared.
+    """Scale scores by the largest finite one, which makes pictures comparable.
 
     Args:
         maximum: The largest finite |score|, at least 0.
@@ -116,21 +116,20 @@ class Scale:
         return cls(max(finite, default=0.0))
 
     def strength(self, score: float | None) -> float:
-        """Give |score| / maximum.
+        """Return |score| / maximum.
 
         Args:
             score: One score, or None where there is none.
 
         Returns:
-            A number in [0, 1]; 0 for None, NaN and infinity, which are never drawn as strong
-            scores.
+            A number in [0, 1]; 0 for None, NaN and infinity, which are never drawn as strong scores.
         """
         if score is None or not math.isfinite(score) or self.maximum == 0.0:
             return 0.0
         return min(abs(score) / self.maximum, 1.0)
 
     def show(self, score: float | None) -> str:
-        """Write a score with its sign and as many digits as the scale deserves.
+        """Write a score with its sign, and digits that fit the scale.
 
         Args:
             score: One score, or None where there is none.
@@ -146,8 +145,7 @@ class Scale:
             return "0"
         if not 1e-4 <= self.maximum < 1e6:
             return f"{score:+.2e}"
-        # Three significant digits of the largest score, one more from 1 to 10: differences there
-        # are read closely.
+        # Three significant digits of the largest score, and one more from 1 to 10.
         decimals = max(0, 2 - math.floor(math.log10(self.maximum))) + (1 <= self.maximum < 10)
         written = f"{score:+.{decimals}f}"
         return written if float(written) else written[1:]
@@ -155,12 +153,12 @@ class Scale:
 
 @dataclass(frozen=True)
 class Segment:
-    """Hold one verbatim slice of the text: a word, or what stands between two words.
+    """One verbatim slice of the text: a word, or the text between two words.
 
     Args:
-        text: The slice, exactly as it stands in the text.
-        score: What the slice adds to the explained output; None where it has no score (white space,
-            text that the model never read). NaN and infinity are kept, and drawn as what they are.
+        text: The slice, exactly as in the text.
+        score: The contribution of the slice to the explained output; None for no score (white space, text that the
+            model did not read). NaN and infinity are kept, and drawn as such.
         note: A remark for the reader, shown with the slice.
 
     Raises:
@@ -179,7 +177,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class TokenRow:
-    """Hold one row of the token table.
+    """One row of the token table.
 
     Args:
         token: The token as the model knows it, for instance ``"##ing"``.
@@ -202,14 +200,13 @@ class TokenRow:
 
 @dataclass(frozen=True)
 class Picture:
-    """Hold everything that is drawn for one text.
+    """Everything that is drawn for one text.
 
     Args:
         segments: The text, cut into slices that join to the whole of it.
-        headline: Pairs of name and value that stand above the text, such as the label and its
-            probability.
-        settings: Pairs of name and value that say how the scores were made.
-        tokens: The rows of the token table; where there are none, the scored segments fill it.
+        headline: Pairs of name and value above the text, such as the label and its probability.
+        settings: Pairs of name and value for the settings of the scores.
+        tokens: The rows of the token table; if there are none, the scored segments fill it.
 
     Raises:
         TypeError: `segments` holds something else than `Segment`s.
@@ -249,7 +246,7 @@ class Picture:
 
     @property
     def rows(self) -> tuple[TokenRow, ...]:
-        """Give the token table, or one row for each scored segment where there is none."""
+        """Return the token table; without one, a row for each scored segment."""
         return self.tokens or tuple(TokenRow(word.text, word.score) for word in self.words)
 
 
@@ -260,14 +257,13 @@ def cut_text(
     *,
     rest_note: str = "",
 ) -> tuple[Segment, ...]:
-    """Cut a text into its words and what stands between them.
+    """Cut a text into its words and the slices between them.
 
     Args:
         text: The text.
         offsets: Start and end of each word, in characters: in order and without overlap.
         scores: One score for each word.
-        rest_note: A remark on what stands after the last word, for instance that it was cut off;
-            white space gets none.
+        rest_note: A remark on the text after the last word, for instance that it was cut off; white space gets none.
 
     Returns:
         Slices that join to the text. The words have scores, the others have none.

@@ -1,6 +1,7 @@
-"""Draw bars with intervals, and lines, as pictures that stand in an HTML page.
+"""Draw bars with intervals, and lines, as pictures for an HTML page.
 
-Takes numbers by name; gives `svg` elements whose text takes the colour of the page around them.
+Takes numbers by name; gives `svg` elements whose text has the colour of the page around them. The report of a
+comparison uses them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from captum_dig.visualization.base import escaped, name_line
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Told apart by readers who do not see every colour, on white and on black (Okabe and Ito).
+# Distinct for colour-blind readers, on white and on black (Okabe and Ito).
 _COLORS = (
     "#0090d0",
     "#d55e00",
@@ -36,19 +37,19 @@ _MARKERS = "osD^vPX*<>"
 _LINES = ("-", "--", "-.", ":")
 # Axes around such numbers overflow.
 _TOO_LARGE = 1e100
-# What stands for the colour of the page's text until the picture is written.
+# A placeholder for the colour of the page's text.
 _INK = "#010203"
 
 
 def bar_plot(
     bars: Mapping[str, Mapping[str, tuple[float, float, float]]], *, title: str, label: str, width: float = 6.0
 ) -> str:
-    """Draw bars with intervals: a row for each name, in it a bar for each group.
+    """Draw bars with intervals: a row for each name, with a bar for each group.
 
     Args:
         bars: For each name and group the value and the ends of its interval; NaN is left out.
-        title: What the picture shows.
-        label: What the numbers are.
+        title: The title of the picture.
+        label: The label of the numbers.
         width: Width in inches.
 
     Returns:
@@ -103,10 +104,10 @@ def line_plot(
 
     Args:
         lines: For each name the places and the values.
-        title: What the picture shows.
-        x_label: What the places are.
-        y_label: What the values are.
-        logarithmic: Whether both axes are.
+        title: The title of the picture.
+        x_label: The label of the places.
+        y_label: The label of the values.
+        logarithmic: Whether both axes are logarithmic.
         width: Width in inches.
 
     Returns:
@@ -144,14 +145,14 @@ def _drawable(value: float) -> bool:
 
 
 def _label(name: str) -> str:
-    """Write a name as it stands in a picture."""
+    """Write a name for a picture."""
     shown = name_line(name)
-    # Matplotlib leaves labels with an underscore in front out of its legends.
+    # Matplotlib's legends omit labels that begin with an underscore.
     return f" {shown}" if shown.startswith("_") else shown
 
 
 def _legend(axes: Axes, **looks: Any) -> None:
-    """Add a legend whose names are no formulas, dollar signs or not."""
+    """Add a legend; dollar signs in names make no formulas."""
     for text in axes.legend(frameon=False, **looks).get_texts():
         text.set_parse_math(False)
 
@@ -165,10 +166,10 @@ def _svg(draw: Any, title: str, size: tuple[float, float]) -> str:
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "axes.titlecolor"), _INK
     )
     title = _label(title)
-    # Equal pictures come out equal, and pictures on one page keep their clips apart.
+    # Equal pictures give equal output, and pictures on one page have different clip ids.
     looks |= {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "text.usetex": False}
     with rc_context(looks), warnings.catch_warnings():
-        # The page's reader has the letters that Matplotlib's own font lacks.
+        # The reader's browser has letters that Matplotlib's own font lacks.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
@@ -179,7 +180,7 @@ def _svg(draw: Any, title: str, size: tuple[float, float]) -> str:
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = written.getvalue()
     svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
-    # A page scales it; what it says about its format is of no use there.
+    # The page sets the size, and needs no metadata.
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     label = f'role="img" aria-label="{escaped(title)}"'
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', lambda _: label, svg, count=1)

@@ -1,7 +1,7 @@
-"""Give words and scores to Captum's own text view.
+"""Words and scores for Captum's own text view.
 
-Takes what one row of `captum.attr.visualization.visualize_text` shows; gives the record that it
-draws. Nothing of this package comes after it.
+Takes the values of one row of `captum.attr.visualization.visualize_text`; gives the record for it. No other module
+builds on it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ def captum_record(
 ) -> visualization.VisualizationDataRecord:
     """Make a record for `captum.attr.visualization.visualize_text`.
 
-    Captum's view writes words and labels into HTML as they are, clips scores to [-1, 1] and paints
-    NaN as the strongest positive score. Here words and labels are escaped, so they show as text,
-    scores are divided by the largest one, and NaN and infinity become 0.
+    Captum's view does not escape words and labels, clips scores to [-1, 1], and paints NaN as the strongest positive
+    score. Here words and labels are escaped, scores are divided by the largest one, and NaN and infinity become 0.
 
     Args:
         words: The words of the text, in order.
@@ -63,7 +62,7 @@ def captum_record(
             f"scores must hold one score for each of the {len(words)} words, got {len(scores)}; "
             "pass the scores of the same words"
         )
-    # Loading torch and Captum takes seconds, and the other views do without.
+    # Loading torch and Captum takes seconds, and the other views do not need them.
     import torch
     from captum.attr import visualization
 

@@ -1,7 +1,7 @@
-"""Sources: the HTML, CSS and JavaScript files that pages are made of.
+"""Sources: the HTML, CSS and JavaScript files of pages.
 
-Takes the name of a file that the package ships; gives its text. `web` and the other modules that draw pages read each
-file once, when they are imported, and fill in what differs from page to page.
+Takes the name of a file in the package; gives its text. `web` and the other modules that draw pages read each file
+once, when they are imported, and fill in the values of a page.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib import resources
 
 
 def read_source(package: str, name: str) -> str:
-    """Read a file that stands beside the modules of a package.
+    """Read a file beside the modules of a package.
 
     Args:
         package: The full name of the package.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Color = tuple[int, int, int]
 
-# From weak to strong, on words only: legible on a light and on a dark terminal, whose own colour is
-# unknown. All are colours of the 256-colour palette, so a terminal that rounds leaves them alone.
+# From weak to strong, on words only: legible on a light and on a dark terminal. All are in the 256-colour palette, so a
+# terminal that rounds colours keeps them.
 _RAMPS: dict[bool, tuple[Color, ...]] = {
     True: ((255, 215, 215), (255, 175, 175), (255, 135, 135), (255, 95, 95), (215, 0, 0)),
     False: ((215, 215, 255), (175, 175, 255), (135, 175, 255), (95, 135, 255), (0, 0, 215)),
@@ -72,13 +72,12 @@ def _luminance(color: Color) -> float:
 
 @dataclass(frozen=True)
 class TerminalText:
-    """Hold a picture that a Rich console can print.
+    """A picture that a Rich console can print.
 
     Args:
-        picture: What to draw.
+        picture: The picture.
         color: Whether words may be coloured; None asks the console.
-        top: How many words the ranked list holds; words whose score is not a number always stand in
-            it.
+        top: The number of words in the ranked list; words whose score is not a number are always in it.
     """
 
     picture: Picture
@@ -86,7 +85,7 @@ class TerminalText:
     top: int = 10
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lay the picture out in the width that the console gives."""
+        """Lay the picture out in the width of the console."""
         from rich.text import Text
 
         colored = console.color_system is not None and not console.no_color
@@ -134,17 +133,15 @@ class TerminalText:
 def terminal_text(picture: Picture, *, color: bool | None = None, top: int = 10) -> TerminalText:
     """Make a picture that ``rich.console.Console.print`` draws.
 
-    Where the console has colours, words stand on red (raises the explained output) or blue (lowers
-    it). Where it has none (`NO_COLOR`, a pipe), every strong word is followed by one to three
-    signs: ``great[+++]``, ``dull[-]``. A ranked list of words with scores and bars follows in both
-    cases. Control characters in the text are shown, not sent, and Rich markup in it is not
-    interpreted.
+    On a console with colours, words have a red background (they raise the explained output) or a blue one (they lower
+    it). Without colours (`NO_COLOR`, a pipe), one to three signs follow every strong word: ``great[+++]``, ``dull[-]``.
+    In both cases a ranked list of words with scores and bars follows. Control characters in the text are shown, not
+    sent, and Rich markup in it is not interpreted.
 
     Args:
-        picture: What to draw.
+        picture: The picture.
         color: False never colours; None and True colour where the console can.
-        top: How many words the ranked list holds, at least 0; words whose score is not a number
-            always stand in it.
+        top: The number of words in the ranked list, at least 0; words whose score is not a number are always in it.
 
     Returns:
         A Rich renderable.
@@ -161,9 +158,9 @@ def plain_text(picture: Picture, *, width: int = 80, top: int = 10) -> str:
     """Draw a picture as text without any colour or control code.
 
     Args:
-        picture: What to draw.
+        picture: The picture.
         width: Columns to fill, at least 20.
-        top: How many words the ranked list holds, at least 0.
+        top: The number of words in the ranked list, at least 0.
 
     Returns:
         Lines joined by line feeds, none longer than `width`, without trailing white space.
@@ -184,7 +181,7 @@ def plain_text(picture: Picture, *, width: int = 80, top: int = 10) -> str:
     from rich.console import Console
 
     stream = io.StringIO()
-    # force_jupyter: a notebook would otherwise display the text instead of handing it over.
+    # force_jupyter: otherwise a notebook would display the text instead of returning it.
     console = Console(file=stream, width=width, color_system=None, force_jupyter=False, legacy_windows=False)
     console.print(terminal_text(picture, color=False, top=top))
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().split("\n"))

@@ -1,7 +1,7 @@
-"""Draw pictures as HTML: a page that stands alone, or a fragment for a notebook.
+"""Draw pictures as HTML: a whole page, or a fragment for a notebook.
 
-Takes `Picture`s; gives strings. Neither runs a script nor loads anything. The page works from a
-file.
+Takes `Picture`s; gives strings. Page and fragment run no script and load no file. Results and the command line use
+them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from string import Template
 from captum_dig.visualization.base import Picture, Scale, TokenRow, escaped
 from captum_dig.visualization.sources import read_source, style_sheet
 
-# `ink` is written on every mix of `paper` with `positive`, `negative` or `hatch`: a test keeps the
-# contrast above 4.5.
+# `ink` stands on every mix of `paper` with `positive`, `negative` or `hatch`; a test keeps the contrast above 4.5.
 LIGHT = {
     "paper": "#ffffff",
     "ink": "#16181d",
@@ -30,7 +29,7 @@ DARK = {
     "hatch": "#30363f",
 }
 
-# A word below this strength would get a colour that nobody can tell from none.
+# A word below this strength would get an invisible colour.
 _FAINT = 0.03
 
 
@@ -48,27 +47,25 @@ def _colored(source: str) -> str:
 
 
 _PAGE = Template(_source("page.html"))
-# Words carry their own paper and ink, so they stay legible on whatever a notebook puts behind them.
+# Words have their own paper and ink, and stay legible on any background of a notebook.
 # Dashes mark the negative words for readers who see neither red nor blue.
 _WORDS = _source("words.css")
 _PAGE_STYLE = style_sheet(_colored(_source("page.css")), _WORDS)
-# Notebooks and documentation sites say themselves whether they are dark; what the system prefers
-# does not count there.
+# Notebooks and documentation sites say themselves whether they are dark; the system's preference does not count there.
 _FRAGMENT_STYLE = style_sheet(_colored(_source("fragment.css")), _WORDS)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def html_page(pictures: Iterable[Picture], *, title: str = "Word attributions") -> str:
-    """Draw pictures as one HTML file that needs nothing else.
+    """Draw pictures as one HTML file that needs no other.
 
-    Words stand on red (raises the explained output) or blue (lowers it), as strongly coloured as
-    their score is large within its picture. The score shows on hover, and in a table that opens
-    without a mouse. Colours follow the light or dark preference of the system. Every string is
-    escaped, control characters are shown as escapes, and a score that is NaN or infinite is
-    hatched. The page holds no script and forbids any.
+    Words have a red background (they raise the explained output) or a blue one (they lower it). The strength of the
+    colour is the size of the score within the picture. The score shows on hover, and in a table that opens without a
+    mouse. Colours follow the light or dark preference of the system. Every string is escaped, control characters are
+    shown as escapes, and a score that is NaN or infinite is hatched. The page holds no script and forbids any.
 
     Args:
-        pictures: What to draw, in order; none is fine.
+        pictures: The pictures, in order; there may be none.
         title: The title of the page.
 
     Returns:
@@ -85,11 +82,11 @@ def html_page(pictures: Iterable[Picture], *, title: str = "Word attributions") 
 
 
 def html_document(sections: Iterable[str], *, title: str, style: str = "") -> str:
-    """Put sections that are HTML already into a page of their own, with the colours of `html_page`.
+    """Make a page of sections in HTML, with the colours of `html_page`.
 
     Args:
         sections: The parts of the page. They are not escaped.
-        title: The title, which is.
+        title: The title. It is escaped.
         style: Further style rules.
 
     Returns:
@@ -108,7 +105,7 @@ def html_words(picture: Picture) -> str:
     """Draw the words of one picture alone, for a page of `html_document`.
 
     Args:
-        picture: What to draw.
+        picture: The picture.
 
     Returns:
         A `div` element.
@@ -125,11 +122,11 @@ def html_words(picture: Picture) -> str:
 def html_fragment(picture: Picture) -> str:
     """Draw one picture for a notebook cell.
 
-    Draws what `html_page` draws, without the page. Its styles reach nothing outside of it, and the
-    notebook's own fonts and colours stay in force around the words.
+    It draws the same as `html_page`, without the page. Its styles affect nothing outside of it, and the notebook's own
+    fonts and colours stay in force around the words.
 
     Args:
-        picture: What to draw.
+        picture: The picture.
 
     Returns:
         A `style` and a `section` element.
@@ -212,7 +209,7 @@ def _table(rows: tuple[TokenRow, ...]) -> str:
             f'<td class="cdig-number">{escaped(scale.show(row.score))}</td>'
             f'<td class="cdig-bars">{bar}</td>' + (f"<td>{path}</td></tr>" if anchored else "</tr>")
         )
-    # On a phone the paths need the room of the bars.
+    # On a phone the paths need the space of the bars.
     kind = ' class="cdig-paths"' if anchored else ""
     return (
         f"<details><summary>All {len(rows)} scores</summary>"

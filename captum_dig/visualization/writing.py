@@ -1,6 +1,6 @@
-"""Writing: a page or another result as a file that is always either the old one or the new one, whole.
+"""Writing: files that are replaced atomically.
 
-Takes a path and bytes. Results, comparisons, journals and the command line write by it.
+Takes a path and bytes; writes the file. Results, comparisons and the command line use it.
 """
 
 import contextlib
@@ -13,25 +13,25 @@ import time
 from pathlib import Path
 from typing import Final
 
-# Parts of files begin and end so, to be recognised where a process was killed between making and renaming one.
+# The beginning and end of a part's name; a part is left if its process is killed before the rename.
 _PART: Final = re.compile(r"\.captum-dig-[0-9a-f]{16}\.part")
 _DAY: Final = 24 * 3600.0
 
 
 def write_whole(path: str | Path, data: bytes | None, *, private: bool = False) -> None:
-    """Write a file in one step; who reads it meanwhile gets the old content or the new.
+    """Replace a file atomically; a reader gets the old content or the new content, whole.
 
-    An existing file keeps its mode, and its owner and group where the system lets this process set them. What is
-    written is never readable by more people than the file will be. A pipe or a device is written to. Parts that killed
+    An existing file keeps its mode, and its owner and group if the system lets this process set them. The content is
+    never readable by more people than the file will be. A pipe or a device is written to directly. Parts that killed
     processes of this user left in the folder more than a day ago are removed.
 
     Args:
-        path: The file; where it is a link, the file that it leads to.
-        data: The content; None to find out whether it could be written, and change nothing.
-        private: Whether a new file is for its owner alone; else the mode is the usual one.
+        path: The file, or a link to it.
+        data: The content; None to test whether the file can be written, and change nothing.
+        private: Whether a new file is readable by its owner alone; else it gets the usual mode.
 
     Raises:
-        OSError: If the file cannot be written; it is then as it was.
+        OSError: If the file cannot be written; it is then unchanged.
 
     Example:
         >>> import tempfile
@@ -45,7 +45,7 @@ def write_whole(path: str | Path, data: bytes | None, *, private: bool = False) 
         if data is not None:
             path.write_bytes(data)
         return
-    # Beside the file itself, also where a link leads to it: only there is replacing it one step.
+    # In the folder of the file itself, not of a link to it: only there is the rename atomic.
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -77,13 +77,13 @@ def _liken(part: Path, old: os.stat_result) -> None:
         try:
             os.chown(part, -1, old.st_gid if new.st_gid != old.st_gid else -1)
         except OSError:
-            # What the old group may do is not for another one.
+            # The permissions of the old group are not for another group.
             mode &= ~stat.S_IRWXG
     part.chmod(mode)
 
 
 def _remove_stale_parts(folder: Path) -> None:
-    """Remove what killed processes of this user left; no process writes for a day."""
+    """Remove parts of this user's killed processes; no process writes for a day."""
     user = os.geteuid() if hasattr(os, "geteuid") else None
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

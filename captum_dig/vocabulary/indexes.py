@@ -1,7 +1,7 @@
-"""RowIndex: which rows of a table lie near a vector.
+"""RowIndex: a search for the rows of a table near a vector.
 
-Takes rows, gives for any vectors the ids of a few rows among which the nearest are. `captum_dig.vocabulary` measures
-those and puts them in order, so an index may round as long as it leaves none out.
+Takes rows; gives for any vectors the ids of a few rows that include the nearest. `captum_dig.vocabulary.rows` measures
+and sorts these, so an index may round but must not miss a row.
 """
 
 import re
@@ -14,15 +14,15 @@ from torch import Tensor
 
 # Rows handled at once where a temporary of (rows, D) is needed.
 CHUNK = 512
-# Extra rows fetched from FAISS, which rounds distances: few at first, more where these do not settle the answer.
+# Extra rows fetched from FAISS, which rounds distances: few at first, then more if the order is still unclear.
 _SLACK = (8, 64)
 # How far from the origin a table's centre may lie, in squared distances of its rows from the centre.
 _FAR = 8
-# From this many elements on, reading a table at half precision saves more than measuring a few more rows costs.
+# From this many elements on, reading a table at half precision saves more time than a few more distances cost.
 _LARGE = 2**26
 # Elements of a (queries, V) temporary of HalfPrecisionIndex.
 _BLOCK = 2**24
-# What bfloat16 keeps of a number, and float32 of each addition: relative errors, twice as large as they can be.
+# Relative errors of rounding to bfloat16 and of a float32 addition, doubled to be safe.
 _HALF, _SINGLE = 2.0**-8, 2.0**-23
 
 
@@ -39,20 +39,20 @@ class RowIndex(ABC):
 
     @abstractmethod
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
-        """Search as `search` says, where `count` is at least 1 and there are so many rows to be found."""
+        """Search as `search` does; `count` is at least 1, and at least `count` rows may be found."""
 
     @final
     def search(self, queries: Tensor, count: int, candidates: Tensor | None = None) -> Tensor:
-        """Find rows among which the nearest ones are.
+        """Find rows that include the nearest ones.
 
         Args:
             queries: Shape (N, D), float32 on the CPU, contiguous.
-            count: How many of the nearest rows must be among the answer, at least 1.
+            count: The number of nearest rows that must be included, at least 1.
             candidates: Rows that may be found, a boolean mask of shape (V,); None for all.
 
         Returns:
-            Row ids, shape (N, M), in any order, -1 where there is none: `count` of them and a few more, unless there
-            are not so many rows, or an approximate index finds fewer.
+            Row ids, shape (N, M), in any order, -1 where there is none. There are at least `count` of them, unless the
+            table has fewer rows or an approximate index finds fewer.
         """
         available = len(self.rows) if candidates is None else int(candidates.sum())
         count = min(count, available)
@@ -64,13 +64,13 @@ class RowIndex(ABC):
 class FaissIndex(RowIndex):
     """The index that a FAISS factory string describes.
 
-    ``"Flat"`` is exact. FAISS takes a squared distance as |q|² + |r|² - 2 q·r, which loses what the difference of two
-    long vectors has left. Tables far from the origin are therefore shifted to it, and answers that rounding could have
-    changed are searched for again, in double precision at last.
+    ``"Flat"`` is exact. FAISS computes a squared distance as |q|² + |r|² - 2 q·r, which cancels for two long, similar
+    vectors. Tables far from the origin are therefore shifted to it. If rounding could have changed a result, the search
+    is repeated, finally in double precision.
 
     Args:
         rows: The rows, shape (V, D), float32 on the CPU, contiguous.
-        factory: The factory string, with parameters of the search behind a semicolon if need be.
+        factory: The factory string; parameters of the search may follow a semicolon.
 
     Raises:
         ValueError: If FAISS cannot build that index over these rows.
@@ -88,12 +88,15 @@ class FaissIndex(RowIndex):
             raise ImportError(f"a Vocabulary needs FAISS, got: {error}; python -m pip install faiss-cpu") from error
 
         if links := [int(n) for n in re.findall(r"HNSW(\d+)", factory) if int(n) < 2]:
-            # FAISS ends the process.
+            # Here FAISS would end the process.
             raise ValueError(
                 f"index must give each row of a graph at least 2 links, got {factory!r} with {links[0]}; try 'HNSW32'"
             )
+        if re.search(r"[A-Za-z]0+(?!\d)", factory.partition(";")[0]):
+            # Older releases of FAISS divide by it, which ends the process.
+            raise ValueError(f"index must have no part of size 0, got {factory!r}; try 'IVF256,Flat'")
         structure, _, rest = factory.partition(";")
-        # FAISS describes its overload of one string wrongly.
+        # The type stubs of FAISS are wrong for the overload of one string.
         parameters: Any = rest.strip()
         self._exact = structure.strip() == "Flat"
         self._center = _far_center(rows) if self._exact else None
@@ -105,12 +108,12 @@ class FaissIndex(RowIndex):
             index.add(stored.numpy())
             if parameters:
                 faiss.ParameterSpace().set_index_parameters(index, parameters)
-            # Some parameters do not show before the first search that they cannot serve.
+            # Some wrong parameters fail only in a search.
             nearest = index.search(stored[:1].numpy(), 1)[1]
             if nearest[0, 0] < 0:
                 raise RuntimeError("it finds nothing")
         except RuntimeError as error:
-            # FAISS reports the place in its C++ source first and the reason last.
+            # A message of FAISS begins with the place in its C++ source and ends with the reason.
             reason = str(error).strip().splitlines()[-1]
             raise ValueError(
                 f"index must be a FAISS factory string that fits {tuple(rows.shape)} rows, got {factory!r} ({reason}); "
@@ -121,7 +124,7 @@ class FaissIndex(RowIndex):
         self.rows = rows.clone(memory_format=torch.contiguous_format) if shared is None else shared
 
     def __getstate__(self) -> dict[str, Any]:
-        # FAISS writes an approximate index as it is; built anew, it could find other rows.
+        # An approximate index is serialized by FAISS; a rebuilt one could find other rows.
         import faiss
 
         state = vars(self) | {"_index": faiss.serialize_index(self._index)}
@@ -136,7 +139,7 @@ class FaissIndex(RowIndex):
         self.rows = state["rows"] if shared is None else shared
 
     def _shared_rows(self) -> Tensor | None:
-        """The rows inside the index, which need no second copy, where it holds them as they are."""
+        """The rows inside the index without a copy, if it holds them unchanged."""
         import faiss
 
         index = self._index
@@ -146,7 +149,7 @@ class FaissIndex(RowIndex):
         return torch.from_numpy(np.asarray(_Storage(index, storage)))
 
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
-        """Search with FAISS, and again with more slack, then exactly, where rounding may have changed the answer."""
+        """Search with FAISS; if rounding may have changed the result, search again with more rows, then exactly."""
         shifted = queries if self._center is None else queries - self._center
         found, settled = self._search(shifted, count, _SLACK[0], candidates)
         for slack in (*_SLACK[1:], None):
@@ -163,43 +166,43 @@ class FaissIndex(RowIndex):
         return found
 
     def _search(self, queries: Tensor, count: int, slack: int, candidates: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Ids that FAISS finds, shape (N, M), and whether the nearest are surely among them, shape (N,)."""
+        """Ids that FAISS finds, shape (N, M), and whether they certainly include the nearest, shape (N,)."""
         n_rows = len(self.rows)
         if candidates is None:
             candidates = torch.ones(n_rows, dtype=torch.bool, device="cpu")
         available = int(candidates.sum())
         wanted = min(count + slack, available)
-        # More are fetched than the mask is likely to drop, because a second search costs more than a longer one.
+        # Fetch more rows than the mask is likely to drop: a second search costs more than a longer one.
         fetched = wanted if available == n_rows else min(n_rows, 2 * wanted * n_rows // available)
         while True:
             distances, found = map(torch.from_numpy, self._index.search(queries.numpy(), fetched))
             found = found.to(torch.int64)
             allowed = (found >= 0) & candidates[found.clamp(min=0)]
             short = allowed.sum(dim=1) < count
-            # An approximate index that answers -1 has nothing more to give.
+            # An approximate index that returns -1 finds no more rows.
             if fetched == n_rows or not bool(short.any()) or bool((found[short] < 0).any()):
                 break
             fetched = min(n_rows, 2 * fetched)
         # Allowed ones first, in the index's order.
         order = torch.sort(allowed.logical_not(), dim=1, stable=True).indices[:, :wanted]
         kept, kept_distances = allowed.gather(1, order), distances.gather(1, order)
-        # All rows that are left out are at least so far away, as FAISS sees it.
+        # By the distances of FAISS, all other rows are at least this far away.
         edge = torch.where(kept[:, -1], kept_distances[:, -1], distances[:, -1])
-        # A row no farther than that is at most so long, and each length and product a sum of D rounded numbers.
+        # A row within that distance has a bounded length; each length and product is a sum of D rounded numbers.
         reach = 2 * queries.norm(dim=1) + edge.clamp(min=0).sqrt()
         error = _SINGLE * (8 + queries.shape[1] ** 0.5) * reach.square()
         settled = (edge - kept_distances[:, count - 1] > 2 * error) | (kept.sum(dim=1) == available)
         return torch.where(kept, found.gather(1, order), -1), settled
 
     def _search_exactly(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
-        """Ids of the nearest rows, and a few more, by distances in double precision."""
+        """Ids of the nearest rows and a few more, by distances in double precision."""
         found = []
         for block in queries.double().split(max(1, _BLOCK // len(self.rows))):
             columns = []
             for chunk in self.rows.split(CHUNK):
                 rows = (chunk if self._center is None else chunk - self._center).double()
                 columns.append(rows.square().sum(dim=1) - 2 * block @ rows.T + block.square().sum(dim=1)[:, None])
-            # In single precision equal rows are equally far, and the first ones are taken.
+            # In single precision equal rows are equally far; take the first ones.
             distances = torch.cat(columns, dim=1).float()
             if candidates is not None:
                 distances[:, candidates.logical_not()] = torch.inf
@@ -210,11 +213,11 @@ class FaissIndex(RowIndex):
 
 
 class HalfPrecisionIndex(RowIndex):
-    """An exhaustive search that reads the rows at half precision and leaves out only what is certainly too far.
+    """An exhaustive search that reads the rows at half precision and drops only rows that are certainly too far.
 
-    A search over a large table takes as long as reading it does. A distance from rounded rows, less the most that the
-    rounding can have added, is a lower bound: rows whose bound lies above the upper bounds of `count` others are not
-    among the nearest.
+    The time of a search over a large table is the time to read it. The distance from a rounded row minus the largest
+    error of the rounding is a lower bound. A row whose lower bound exceeds the upper bounds of `count` other rows is
+    not among the nearest.
 
     Args:
         rows: The rows, shape (V, D), float32 on the CPU.
@@ -227,10 +230,10 @@ class HalfPrecisionIndex(RowIndex):
 
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows.clone(memory_format=torch.contiguous_format)
-        # Distances stay as they are when everything is shifted, and short vectors round less.
+        # A shift of all rows changes no distance, and short vectors round less.
         self._center = _center(rows)
         self._coarse = torch.empty(rows.shape, dtype=torch.bfloat16, device="cpu")
-        # For each row its squared length, its length after rounding, and how far rounding moved it.
+        # Each row's squared length, its length after rounding, and its rounding error.
         self._measures = torch.empty(3, len(rows), dtype=torch.float32, device="cpu")
         for chunk, coarse, measures in zip(
             rows.split(CHUNK), self._coarse.split(CHUNK), self._measures.split(CHUNK, dim=1), strict=True
@@ -245,7 +248,7 @@ class HalfPrecisionIndex(RowIndex):
         return rows.numel() >= _LARGE and torch.backends.cpu.get_cpu_capability() == "AVX512"
 
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
-        """Bound the distances from below and above, and keep what can be among the nearest."""
+        """Bound the distances from below and above, and keep the rows that can be among the nearest."""
         blocks = queries.split(max(1, _BLOCK // len(self.rows)))
         found = [self._search(block, count, candidates) for block in blocks]
         width = max(block.shape[1] for block in found)
@@ -255,13 +258,13 @@ class HalfPrecisionIndex(RowIndex):
         squares, lengths, moved = self._measures
         coarse, own_squares, own_lengths, own_moved = _round(queries - self._center)
         products = (coarse @ self._coarse.T).float()
-        # |q·r - q'·r'| <= |q - q'||r'| + |q||r - r'|, what float32 loses in adding up, and the rounding of the result.
+        # |q·r - q'·r'| <= |q - q'||r'| + |q||r - r'|, plus the rounding of the float32 sum and of the result.
         slopes = torch.stack([own_moved + _SINGLE * self.rows.shape[1] * own_lengths, own_squares.sqrt()], dim=1)
         radius = slopes @ torch.stack([lengths, moved])
         radius.add_(products.abs(), alpha=_HALF).mul_(2)
-        # Lengths, and the distances that will be measured, are sums in float32 themselves.
+        # The lengths and the later distances are float32 sums themselves.
         radius.add_(squares + own_squares[:, None], alpha=16 * _SINGLE)
-        # Squared distances but for the query's own length, which is the same for every row.
+        # Squared distances without the query's own length, which is the same for every row.
         lower = products.mul_(-2).add_(squares).sub_(radius)
         if candidates is not None:
             lower[:, candidates.logical_not()] = torch.inf
@@ -272,7 +275,7 @@ class HalfPrecisionIndex(RowIndex):
 
 
 class _Storage:
-    """The rows inside a flat FAISS index as an array that keeps the index alive."""
+    """The rows inside a flat FAISS index, as an array that keeps the index alive."""
 
     def __init__(self, owner: Any, flat: Any) -> None:
         import faiss
@@ -283,7 +286,7 @@ class _Storage:
 
 
 def build_index(rows: Tensor, factory: str) -> RowIndex:
-    """Choose the index for a factory string.
+    """Build the index for a factory string.
 
     Args:
         rows: The rows, shape (V, D), float32 on the CPU.
@@ -313,7 +316,7 @@ def _far_center(rows: Tensor) -> Tensor | None:
 
 
 def _round(vectors: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows as bfloat16, their squared lengths, their lengths after rounding, and how far rounding moved them."""
+    """Rows as bfloat16, their squared lengths, their lengths after rounding, and their rounding errors."""
     coarse = vectors.bfloat16()
     rounded = coarse.float()
     return coarse, vectors.square().sum(dim=1), rounded.norm(dim=1), (vectors - rounded).norm(dim=1)

@@ -1,13 +1,12 @@
-"""Which rows of an embedding table are words that a person can read.
+"""The rows of an embedding table that are words for a reader.
 
-Takes a Hugging Face tokenizer and the number of rows of its model's embedding table; gives a mask
-over the rows. ``strategies`` hands it to a path: ``MonotonicPath(..., candidates=mask)`` looks for
-anchors among words alone. Over every row, as in the paper, most anchors are rows that no text uses
-(``[unused12]``), and a path through those explains nothing.
+Takes a Hugging Face tokenizer and the number of rows of its model's embedding table; gives a mask over the rows.
+`captum_dig.text` passes it to a path: ``MonotonicPath(..., candidates=mask)`` takes anchors from these words. Over
+every row, as in the paper, most anchors are rows that no text uses (``[unused12]``).
 
-Nothing here knows a tokenizer's markers (``##``, ``Ġ``, ``▁``, ``</w>``) or a list of special
-tokens. Each row is decoded twice over, and the text shows all there is to know: ``"movie movie"``
-is a word, ``"##inging"`` or ``"inging"`` is a piece of one, ``"! !"`` is not made of letters.
+No code here knows a tokenizer's markers (``##``, ``Ġ``, ``▁``, ``</w>``) or special tokens. Each row is decoded
+together with a copy of itself, and the text decides: ``"movie movie"`` is a word, ``"##inging"`` or ``"inging"`` is a
+piece of one, and ``"! !"`` is not made of letters.
 """
 
 from __future__ import annotations
@@ -30,24 +29,23 @@ if TYPE_CHECKING:
 
 __all__ = ["candidate_rows", "readable_rows", "word_candidates"]
 
-# A script is native if at least this share of all words is written in it. Lone characters give no
-# evidence: most vocabularies list an alphabet they never write in. Measured shares of words of two
-# letters or more: foreign scripts at most 0.09 % (kana in GPT-2; none at all in English BERT),
-# written ones at least 0.22 % (Greek in Whisper).
+# A script is native if at least this share of all words is written in it. Lone characters do not count: most
+# vocabularies list alphabets that they never write in. Measured shares of words of two letters or more: foreign scripts
+# have at most 0.09 % (kana in GPT-2). Written scripts have at least 0.22 % (Greek in Whisper).
 NATIVE_SHARE = 0.002
-# Chinese is often stored one ideograph a row. Such rows may speak for their script too, but only
-# in numbers: 1.1 % of the words in English BERT, 8.7 % in Mistral, 77 % in Chinese BERT.
+# Chinese is often stored one ideograph a row. Many such rows make their script native too: they are 1.1 % of the words
+# in English BERT, 8.7 % in Mistral and 77 % in Chinese BERT.
 NATIVE_IDEOGRAPH_SHARE = 0.03
-# A script that hardly ever follows a space is written without spaces, so its words carry no word
-# mark. Measured shares of marked rows: Chinese, Japanese and Thai at most 15 %, others from 20 %.
+# A script that rarely follows a space is written without spaces, so its words have no word mark. Measured shares of
+# marked rows: Chinese, Japanese and Thai at most 15 %, others from 20 %.
 SPACED_SHARE = 1 / 6
-# A default path has 30 anchors between a word and a baseline. With fewer words than that every
-# path runs through all of them, and most likely the rule has misread the tokenizer.
+# A default path has 30 anchors between a word and a baseline. With fewer words every path passes all of them, and the
+# rule has probably misread the tokenizer.
 MIN_WORDS = 32
 
 _PLACEHOLDER = re.compile(r"[\[<]\|?(unused|reserved|extra)\D*\d+\|?[\]>]")
 
-# Marks and joiners belong to the word they stand in, whatever its script.
+# Marks and joiners belong to the word around them, in every script.
 _JOINERS = frozenset("'\u2019-\u200c\u200d")
 
 
@@ -55,7 +53,7 @@ def word_candidates(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> torch.Bo
     """Mark the rows of an embedding table that are readable words of the tokenizer's languages.
 
     Special tokens, rows without a token, unused rows, symbols, digits, bytes, pieces of words and
-    characters of foreign scripts are not marked; ``readable_rows`` states the rule. The answer
+    characters of foreign scripts are not marked; ``readable_rows`` states the rule. The mask
     depends on the vocabulary alone: no text is tokenized and nothing is drawn at random.
 
     Args:
@@ -100,18 +98,17 @@ def word_candidates(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> torch.Bo
 
 
 def readable_rows(pairs: Sequence[str]) -> list[bool]:
-    """Tell which rows of a vocabulary are words, from each row decoded twice over.
+    """Tell which rows of a vocabulary are words, from each row decoded together with a copy of itself.
 
-    A row is a word if all of this holds:
+    A row is a word if all of these conditions hold:
 
-    1. It is letters and their marks, with apostrophes, hyphens or joiners only between them.
+    1. It consists of letters and their marks, with apostrophes, hyphens or joiners only between them.
     2. It has two letters or more, or is an ideograph. (English "a" and "I" are lost.)
-    3. White space parts it from itself, or its script is one that is written without spaces.
-    4. Its scripts are native to the vocabulary: at least 0.2 % of the words have two letters or
-       more and use the script, or at least 3 % are lone ideographs of it.
+    3. White space separates it from its copy, or its script is written without spaces.
+    4. Its scripts are native to the vocabulary. That means: at least 0.2 % of the words use the script and have two
+       letters or more, or at least 3 % are lone ideographs of it.
 
-    Beginnings that stand for longer words only (``" congrat"`` in GPT-2) pass: their mark is that
-    of a word, and a vocabulary holds nothing else to tell them by.
+    Beginnings of longer words (``" congrat"`` in GPT-2) pass, because the vocabulary marks them like words.
 
     Args:
         pairs: For each row, the decoded text of that row followed by itself.
@@ -124,7 +121,7 @@ def readable_rows(pairs: Sequence[str]) -> list[bool]:
         [True, False, False, False, False, True]
     """
     rows = [_halves(pair) for pair in pairs]
-    # Names are looked up once for each character, not once for each place it stands in.
+    # Look up each character's name once.
     alphabet = {char: _script(char) for char in set().union(*(text for text, _ in rows))}
     shapes = [_scripts(text, alphabet) for text, _ in rows]
 
@@ -151,7 +148,7 @@ def readable_rows(pairs: Sequence[str]) -> list[bool]:
 
 
 def _require_decoder(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a backend whose pre-tokenizer marks word starts that no decoder takes out again."""
+    """Require that the decoder removes the word marks of the pre-tokenizer."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None or backend.decoder is not None or backend.pre_tokenizer is None:
         return
@@ -166,7 +163,7 @@ def _require_decoder(tokenizer: PreTrainedTokenizerBase) -> None:
 def candidate_rows(
     candidates: Literal["words", "all"] | torch.Tensor, tokenizer: PreTrainedTokenizerBase, n_rows: int
 ) -> Callable[[], torch.Tensor | None]:
-    """Turn a choice of candidates into a mask, which is made when it is first asked for.
+    """Turn a choice of candidates into a mask that is made on first use.
 
     Args:
         candidates: ``"words"``, ``"all"``, or a mask.
@@ -174,8 +171,8 @@ def candidate_rows(
         n_rows: The number of rows.
 
     Returns:
-        A function that gives the rows that may be anchors, shape (V,); None for all. It raises what `word_candidates`
-        does.
+        A function that returns the mask of rows that may be anchors, shape (V,); None for all. It raises the errors of
+        `word_candidates`.
 
     Raises:
         ValueError: If the choice is none of these.
@@ -189,7 +186,7 @@ def candidate_rows(
 
 
 class CandidateRows:
-    """A mask of candidates that is made once, when it is first asked for, and can be sent to another process.
+    """A mask of candidates that is made once, on first use, and can be sent to another process.
 
     Args:
         mask: Shape (V,), or a function that gives it; None for every row.
@@ -215,7 +212,7 @@ def _special_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
 
 
 def row_kinds(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> dict[str, torch.Tensor]:
-    """Tell apart what no reader takes for a word: special rows, rows without use, and pieces.
+    """Mark the rows that are no words: special tokens, unused rows and pieces.
 
     Args:
         tokenizer: The tokenizer.
@@ -238,7 +235,7 @@ def row_kinds(tokenizer: PreTrainedTokenizerBase, n_rows: int) -> dict[str, torc
 
 
 def _halves(pair: str) -> tuple[str, bool]:
-    """Split a row decoded twice over: its text ("" if it has none), and whether spaces part it."""
+    """Split a row decoded with its copy: its text ("" if it has none), and whether a space separates them."""
     parts = pair.split()
     if len(parts) == 2 and parts[0] == parts[1]:
         return parts[0], True
@@ -248,10 +245,10 @@ def _halves(pair: str) -> tuple[str, bool]:
 
 
 def _script(char: str) -> str | None:
-    """Name a letter's script; "" for a mark or joiner, None for what no word holds."""
+    """Name a letter's script; "" for a mark or joiner, None for a character outside of words."""
     category = unicodedata.category(char)
     if category in {"Lu", "Ll", "Lt", "Lo"}:
-        # The standard library has no script property; the first word of the name stands in.
+        # The standard library has no script property; the first word of the character's name replaces it.
         return unicodedata.name(char, "?").split()[0]
     return "" if category == "Lm" or category[0] == "M" or char in _JOINERS else None
 

@@ -1,7 +1,7 @@
 """The rows that an embedding layer can emit, searchable: the first stage of the flow.
 
-Takes the table of a model's input embeddings, gives row ids for vectors, the K nearest rows of a row, and the distance
-from any point to its nearest row. `captum_dig.paths.anchors` walks over the neighbours that are found here.
+Takes the table of a model's input embeddings; gives row ids for vectors, the K nearest rows of a row, and the distance
+from any point to its nearest row. `captum_dig.paths.tables` walks over these neighbours.
 """
 
 import functools
@@ -13,14 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from captum_dig.errors import VocabularyError, at_least_one
+from captum_dig.checks import at_least_one
+from captum_dig.errors import VocabularyError
 from captum_dig.vocabulary.indexes import CHUNK, build_index
 
 # Elements of a (rows, K, D) temporary; larger blocks leave the processor's caches and run slower.
 BLOCK_ELEMENTS = 4_000_000
-# Neighbours among which a row with other contents is looked for.
+# Neighbours searched for a row with other contents.
 _DUPLICATES = 9
-# Rows sampled to learn how far rows typically are from each other.
+# Rows sampled for the typical distance between rows.
 _SPACING_SAMPLE = 256
 # Larger coordinates have squares that float32 cannot add up.
 _LARGEST = 1e17
@@ -32,14 +33,14 @@ _REMEDY = (
 class Vocabulary:
     """The rows of an embedding table, with exact look-up and nearest-neighbour search.
 
-    The rows are a snapshot in float32 on the CPU, whatever the dtype and device of the table: a model that is
-    fine-tuned afterwards needs a new vocabulary. They are stored once, also where an HNSW index needs them too. Queries
-    may come from several threads at once.
+    The rows are a snapshot in float32 on the CPU; the table may have any dtype and device. A model that is fine-tuned
+    afterwards needs a new vocabulary. The rows are stored once, also for an HNSW index. Several threads may query it at
+    once.
 
     Args:
         weight: The rows, shape (V, D), finite, any floating dtype and device.
         index: A FAISS factory string. ``"Flat"`` is exact; others are approximate, such as ``"HNSW32"``. Parameters of
-            the search may follow behind a semicolon: ``"IVF256,SQ8;nprobe=16"``.
+            the search may follow a semicolon: ``"IVF256,SQ8;nprobe=16"``.
 
     Raises:
         TypeError: If `weight` is not a floating-point tensor.
@@ -52,7 +53,7 @@ class Vocabulary:
         tensor([[1, 2]])
     """
 
-    # What is made in inference mode could not be used with gradients outside of it.
+    # Tensors made in inference mode could not be used with gradients outside of it.
     @torch.inference_mode(mode=False)
     def __init__(self, weight: Tensor, *, index: str = "Flat") -> None:
         if not isinstance(weight, Tensor) or not weight.is_floating_point():
@@ -77,7 +78,7 @@ class Vocabulary:
         self._index = build_index(rows, index)
         self._rows = self._index.rows
         hashes = _hash_rows(self._rows)
-        # Stable, so that of equal rows the first one is found.
+        # A stable sort: of equal rows the first one is found.
         self._sorted_hashes, self._hash_order = torch.sort(hashes, stable=True)
 
     @classmethod
@@ -85,8 +86,8 @@ class Vocabulary:
     def from_layer(cls, layer: nn.Module, *, index: str = "Flat") -> "Vocabulary":
         """Collect the rows as an embedding layer emits them.
 
-        The layer is called on every id, so a layer that scales its table (Gemma, mBART) or that Captum wrapped in an
-        `InterpretableEmbeddingBase` gives the rows that the model really sees.
+        The layer is called on every id. A layer that scales its table (Gemma, mBART) therefore gives the scaled rows.
+        So does a layer that Captum wrapped in an `InterpretableEmbeddingBase`.
 
         Args:
             layer: A module that maps ids of shape (N,) to rows of shape (N, D), such as `nn.Embedding`.
@@ -102,7 +103,7 @@ class Vocabulary:
             >>> len(Vocabulary.from_layer(nn.Embedding(7, 3)))
             7
         """
-        # Captum's wrapper answers with its input; the table is the module inside.
+        # Captum's wrapper returns its input; the table is the module inside.
         table: Any = layer
         while not hasattr(table, "weight") and isinstance(getattr(table, "embedding", None), nn.Module):
             table = table.embedding
@@ -135,7 +136,7 @@ class Vocabulary:
         self._rows = self._index.rows
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Vocabulary":
-        # Nothing of it changes.
+        # A vocabulary is immutable.
         return self
 
     def __repr__(self) -> str:
@@ -194,7 +195,7 @@ class Vocabulary:
         slots = torch.searchsorted(self._sorted_hashes, hashes).clamp_(max=len(self) - 1)
         ids = self._hash_order[slots]
         found = (self._rows[ids] == vectors).all(dim=1)
-        # Two rows with one hash: the first of them need not be the right one.
+        # Two rows may have one hash, and the first of them may be the wrong one.
         for i in (~found & (self._sorted_hashes[slots] == hashes)).nonzero()[:, 0]:
             equal = self.equal_rows(vectors[i])
             if len(equal):
@@ -281,8 +282,8 @@ class Vocabulary:
     def neighbors(self, ids: Tensor, n_neighbors: int, candidates: Tensor | None = None) -> Tensor:
         """Search the rows nearest to given rows, nearest first.
 
-        A row is never its own neighbour, also where another row equals it. Equal distances go by row id. The answer for
-        a row does not depend on which others are asked for.
+        A row is never its own neighbour, also where another row equals it. Equal distances are ordered by row id. The
+        neighbours of a row do not depend on the other rows of the call.
 
         Args:
             ids: Row ids, shape (N,), any integer dtype.
@@ -312,7 +313,7 @@ class Vocabulary:
         return nn.functional.pad(ranked, (0, n_neighbors - ranked.shape[1]), value=-1)
 
     def around(self, vectors: Tensor, n_neighbors: int, candidates: Tensor | None = None) -> Tensor:
-        """Search the rows nearest to any vectors, nearest first; a row that is a vector is its own nearest.
+        """Search the rows nearest to any vectors, nearest first; a vector that is a row finds itself first.
 
         Args:
             vectors: Shape (N, D), any floating dtype and device.
@@ -361,13 +362,13 @@ class Vocabulary:
         for row, neighbors in zip(ids, self.neighbors(ids, n_neighbors), strict=True):
             distances = torch.cat([(chunk - self._rows[row]).square_().sum(dim=1) for _, chunk in _chunks(self._rows)])
             distances[row] = torch.inf
-            # By distance, because of equally near rows any may be found.
+            # By distance, because any of several equally near rows may be found.
             farthest = distances.kthvalue(reachable).values
             found += int((distances[neighbors[neighbors >= 0]] <= farthest).sum())
         return found / (reachable * len(ids))
 
     def _little_noise(self) -> float:
-        """A standard deviation of noise that leaves vectors near their rows, a third of what is allowed."""
+        """A standard deviation of noise that keeps vectors near their rows: a third of the limit."""
         return self.spacing / (3 * math.sqrt(self.dim))
 
     def _search(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -376,7 +377,7 @@ class Vocabulary:
         return torch.cat([p[0][:, :count] for p in parts]), torch.cat([p[1][:, :count] for p in parts])
 
     def _rank(self, queries: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Order ids by exact distance, then id; an index rounds distances, and differently for different batches."""
+        """Order ids by exact distance, then id. An index rounds distances, and differently in each batch."""
         distances = torch.empty(ids.shape, dtype=torch.float32, device="cpu")
         ids = ids.sort(dim=1).values
         step = max(1, BLOCK_ELEMENTS // max(1, ids.shape[1] * self.dim))
@@ -409,10 +410,10 @@ def _hash_rows(rows: Tensor) -> Tensor:
 
 
 def check_rows(name: str, ids: Tensor, n_rows: int) -> Tensor:
-    """Require ids of rows; PyTorch takes -1 for the last one, and flags for a mask.
+    """Require ids of rows. PyTorch would read -1 as the last row, and booleans as a mask.
 
     Args:
-        name: What the message calls them.
+        name: The name of the ids in messages.
         ids: Row ids, shape (N,), any integer dtype.
         n_rows: V, the number of rows of the vocabulary.
 

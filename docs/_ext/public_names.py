@@ -22,6 +22,23 @@ _MODULES = (
     "captum_dig.study",
     "captum_dig.comparison",
 )
+# Classes that plug-ins meet in arguments and results, by the module that they are imported from.
+_OTHERS = {
+    "Catalogue": "captum_dig.catalogue",
+    "CATALOGUE": "captum_dig.catalogue",
+    "Cells": "captum_dig.quadrature",
+    "Choice": "captum_dig.tasks.base",
+    "Drawable": "captum_dig.visualization.formats",
+    "Encoding": "captum_dig.models.encoding",
+    "Journal": "captum_dig.comparison.journal",
+    "LabelTask": "captum_dig.tasks.labels",
+    "RankedTable": "captum_dig.paths.tables",
+    "TableFolder": "captum_dig.paths.folders",
+    "TextEncoder": "captum_dig.models.encoding",
+    "Trial": "captum_dig.metrics.measures",
+    "Trials": "captum_dig.metrics.measures",
+    "Walk": "captum_dig.paths",
+}
 _KEY = re.compile(r"^@\w+\{([^,\s]+),", re.MULTILINE)
 # What is between double backticks is code already, and what follows a colon is a role.
 _QUOTED = re.compile(r"``.+?``|\||(?<!:)`([^`]+)`", re.DOTALL)
@@ -34,7 +51,7 @@ def public_names() -> dict[str, str]:
     for module in _MODULES:
         for name in importlib.import_module(module).__all__:
             places.setdefault(name, f"{module}.{name}")
-    return places | {name: f"captum_dig.paths.tables.{name}" for name in ("RankedTable", "TableFolder")}
+    return places | {name: f"{module}.{name}" for name, module in _OTHERS.items()}
 
 
 def _rewrite(_app: Sphinx, what: str, name: str, _thing: object, _options: Any, lines: list[str]) -> None:

@@ -1,8 +1,6 @@
-"""Contracts for plug-ins: what every `PathGenerator` and every `AnchorSearch` must keep, as functions for your tests.
+"""The contracts of `PathGenerator` and `AnchorSearch`.
 
-Takes an object of your class and something to try it on, gives nothing, or raises a `ContractError` that names what is
-broken. `PathGenerator` and `AnchorSearch` check each single answer at every call; here are the promises that only
-several calls can show.
+Takes a path or a search; raises an error if it breaks a promise. For the tests of plug-ins.
 """
 
 from collections.abc import Sequence
@@ -12,22 +10,18 @@ import torch
 from torch import Tensor
 
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
-from captum_dig.errors import CaptumDigError, PathError, at_least_one
+from captum_dig.checks import at_least_one
+from captum_dig.errors import PathError
 from captum_dig.paths import MonotonicPath, PathGenerator, as_ensemble
 from captum_dig.paths.anchors import AnchorSearch, Neighborhood
+from captum_dig.testing.contract import ContractError, must_be_equal
 from captum_dig.vocabulary import Vocabulary
 
-__all__ = ["ContractError", "check_anchor_search", "check_path"]
-
-# Gradients for each straight piece, and the error that they may leave of a function that stays between -1 and 1.
+# Gradients for each straight piece, and their largest error for a function between -1 and 1.
 _NODES_PER_PIECE = 8
 _TOLERANCE = 1e-6
 # Rows for the model at once.
 _BLOCK = 256
-
-
-class ContractError(CaptumDigError, AssertionError):
-    """A `PathGenerator` or an `AnchorSearch` breaks a promise that all of them make."""
 
 
 def check_path(
@@ -37,12 +31,13 @@ def check_path(
     *,
     dtypes: Sequence[torch.dtype] = (torch.float16, torch.bfloat16, torch.float64),
 ) -> None:
-    """Check everything that attribution relies on in a path.
+    """Check every promise of a path to attribution.
 
-    That its knots are a path at all: ends exact, finite, dtype and device kept, monotone if the class says so. That
-    they are the same at every call, and those of an example the same in every batch. That inputs and baselines stay as
-    they are. That nothing moves where an input equals its baseline. And that attributions along the path are exact for
-    a linear function, and add up for a smooth one.
+    - Its knots are a path: ends exact, finite, dtype and device kept, monotone if the class says so.
+    - They are the same at every call, and those of an example the same in every batch.
+    - Inputs and baselines stay unchanged.
+    - Nothing moves where an input equals its baseline.
+    - Attributions along the path are exact for a linear function, and add up for a smooth one.
 
     Args:
         path: The path.
@@ -86,11 +81,11 @@ def check_anchor_search(
     n_anchors: int = 8,
     n_neighbors: int = 20,
 ) -> None:
-    """Check everything that a `MonotonicPath` relies on in an anchor search.
+    """Check every promise of an anchor search to a `MonotonicPath`.
 
-    That costs are the same at every call, whatever other words are priced beside a word, and that what is priced stays
-    as it is. That walks visit no word twice, keep to the rows that may be anchors, do not depend on earlier walks, and
-    end at the baseline where nothing is left.
+    - Costs are the same at every call, do not depend on other words, and leave the neighborhood unchanged.
+    - Walks visit no word twice, and only rows that may be anchors.
+    - They do not depend on earlier walks, and end at the baseline if no candidate is left.
 
     Args:
         search: The search.
@@ -130,9 +125,9 @@ def check_anchor_search(
     alone = torch.cat(
         [_walks(MonotonicPath(vocabulary, search, n_anchors, n_neighbors), one, baseline) for one in ids.split(1)]
     )
-    _must_be_equal(f"{name} must not let other words change the way of a word", walks, alone)
+    must_be_equal(f"{name} must not let other words change the way of a word", walks, alone)
     _walks(path, ids, len(ids) - 1)
-    _must_be_equal(f"{name} must not let earlier walks change a later one", walks, _walks(path, ids, baseline))
+    must_be_equal(f"{name} must not let earlier walks change a later one", walks, _walks(path, ids, baseline))
 
     mask = ids % 3 == 1
     masked = MonotonicPath(vocabulary, search, n_anchors, min(n_neighbors, int(mask.sum())), candidates=mask)
@@ -149,7 +144,7 @@ def check_anchor_search(
 
 
 def _knots(path: PathGenerator, inputs: Tensor, baselines: Tensor, where: str) -> Tensor:
-    """The knots of all members, shape (R, P, B, ...), if they are paths and the ends were left as they are."""
+    """The knots of all members, shape (R, P, B, ...); requires that they are paths and the ends unchanged."""
     name = type(path).__name__
     kept = inputs.clone(), baselines.clone()
     try:
@@ -163,7 +158,7 @@ def _knots(path: PathGenerator, inputs: Tensor, baselines: Tensor, where: str) -
 
 
 def _check_again(path: PathGenerator, inputs: Tensor, baselines: Tensor, knots: Tensor) -> None:
-    _must_be_equal(
+    must_be_equal(
         f"{type(path).__name__}.knots must be the same at every call; draw random numbers from a seed of its own",
         knots,
         _knots(path, inputs, baselines, ""),
@@ -173,9 +168,9 @@ def _check_again(path: PathGenerator, inputs: Tensor, baselines: Tensor, knots: 
 def _check_rows(path: PathGenerator, inputs: Tensor, baselines: Tensor, knots: Tensor) -> None:
     for i in range(len(inputs)):
         alone = _knots(path, inputs[i : i + 1], baselines[i : i + 1], " alone")
-        # In a batch a path may wait at its end for one with more knots.
+        # In a batch a path may wait at its end for a path with more knots.
         alone = torch.cat([alone, *[alone[:, -1:]] * (knots.shape[1] - alone.shape[1])], dim=1)
-        _must_be_equal(
+        must_be_equal(
             f"{type(path).__name__}.knots must not let the other examples of a batch change the path of an example",
             knots[:, :, i : i + 1],
             alone,
@@ -183,7 +178,7 @@ def _check_rows(path: PathGenerator, inputs: Tensor, baselines: Tensor, knots: T
 
 
 def _check_rest(path: PathGenerator, inputs: Tensor, baselines: Tensor) -> None:
-    """Let the first vector of every example, or the first example, equal its baseline."""
+    """Set the first vector of every example, or the first example, to its baseline."""
     place: Any = (slice(None), 0) if inputs.dim() > 2 else slice(0, 1)
     resting = inputs.clone()
     resting[place] = baselines[place]
@@ -200,10 +195,10 @@ def _check_rest(path: PathGenerator, inputs: Tensor, baselines: Tensor) -> None:
 
 
 def _check_attributions(path: PathGenerator, inputs: Tensor, baselines: Tensor) -> None:
-    """Try the path as what it is for, in double precision."""
+    """Attribute along the path, in double precision."""
     name = type(path).__name__
     knots = _knots(path, inputs, baselines, " in torch.float64")
-    # Of length 1, so that no function changes faster than its argument moves.
+    # Of length 1: no function changes faster than its argument moves.
     direction: Tensor = torch.cos(torch.arange(inputs[0].numel(), dtype=inputs.dtype, device=inputs.device) * 2 + 1)
     direction = (direction / direction.norm()).reshape(inputs.shape[1:])
     lengths = knots.diff(dim=1).flatten(3).norm(dim=-1).sum(dim=1).amax(dim=0)
@@ -248,7 +243,7 @@ def _walks(path: MonotonicPath, ids: Tensor, baseline: int) -> Tensor:
 
 
 def _check_costs(search: AnchorSearch, vocabulary: Vocabulary, n_anchors: int, n_neighbors: int) -> None:
-    """Price the neighbours of a few words, all at once and one by one."""
+    """Price the neighbours of a few words, together and one by one."""
     name = type(search).__name__
     rows, ids = vocabulary.rows, torch.arange(1, 8, device="cpu")
     near = vocabulary.neighbors(ids, n_neighbors)
@@ -274,13 +269,13 @@ def _check_costs(search: AnchorSearch, vocabulary: Vocabulary, n_anchors: int, n
         return costs
 
     together = price(slice(None))
-    _must_be_equal(
+    must_be_equal(
         f"{name}.cost must be the same at every call; draw random numbers from a seed of its own",
         together,
         price(slice(None)),
     )
     alone = torch.cat([price(slice(i, i + 1)) for i in range(len(ids))])
-    # The order is what counts; sums may be rounded otherwise in another batch.
+    # Only the order counts; sums may be rounded differently in another batch.
     if not torch.allclose(together.double(), alone.double(), rtol=1e-4, atol=1e-5):
         raise ContractError(
             f"{name}.cost must not let other words change the costs around a word; costs are kept per row"
@@ -296,11 +291,3 @@ def _check_visits(name: str, walks: Tensor, baseline: int) -> None:
         before = walk[: walk.index(baseline)] if baseline in walk else walk
         if len(set(before)) < len(before) or set(walk[len(before) :]) > {baseline}:
             raise ContractError(f"{name} must visit no word twice and the baseline last, got the walk {walk}")
-
-
-def _must_be_equal(requirement: str, one: Tensor, other: Tensor) -> None:
-    if one.shape != other.shape:
-        raise ContractError(f"{requirement}; got shapes {tuple(one.shape)} and {tuple(other.shape)}")
-    if not torch.equal(one, other):
-        difference = float((one.double() - other.double()).abs().max())
-        raise ContractError(f"{requirement}; got a difference of up to {difference:.3g}")

@@ -1,0 +1,138 @@
+"""Task: how a sample is read, and which number of the model's output is explained.
+
+Takes a sample and the output of a model; gives encodings, and for each encoding the place of one scalar.
+`captum_dig.text` makes a `Question` about that scalar.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+from torch import Tensor, nn
+
+from captum_dig.errors import ModelError
+from captum_dig.models.encoding import Encoding, Overflow, TextEncoder
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One number to explain.
+
+    Attributes:
+        row: The index of its encoding in the batch.
+        place: The place of the number in the output of that row, as integers: for a label its index.
+        target: The index of its name among the labels of the task.
+    """
+
+    row: int
+    place: tuple[int, ...]
+    target: int
+
+
+class Task(ABC):
+    """A kind of question about texts. Subclasses implement `choose` and `value`, and may read other samples.
+
+    Attributes:
+        auto_class: The class of Transformers that loads a model for this task.
+        output: The name of the explained number: ``"logit"``, ``"value"``.
+        labels: The names of the numbers that can be explained.
+
+    Args:
+        model: The model.
+
+    Raises:
+        ModelError: If the model does not fit this task.
+    """
+
+    auto_class: ClassVar[str]
+    output: str = "logit"
+    labels: tuple[str, ...] = ()
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def read(self, sample: Any, encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
+        """Encode one sample: by default a text.
+
+        Args:
+            sample: The sample.
+            encoder: The tokenizer.
+            overflow: As in `TextEncoder.encode`.
+            name: The name of the sample in messages.
+
+        Returns:
+            One encoding, or one for each window.
+
+        Raises:
+            ValueError: As in `TextEncoder.encode`.
+        """
+        return encoder.encode(sample, overflow, name)
+
+    def resolve(self, wanted: Any) -> Any:
+        """Check the wanted target before a model runs; `choose` gets the result.
+
+        Args:
+            wanted: The `target` of the user; ``"predicted"`` by default.
+
+        Raises:
+            ValueError: If there is no such target.
+        """
+        return wanted
+
+    def check_measurable(self) -> None:  # noqa: B027 - most tasks have them
+        """Require log-probabilities, which the faithfulness measures of a comparison need.
+
+        Raises:
+            ModelError: If the model has none.
+        """
+
+    @abstractmethod
+    def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
+        """Choose the numbers to explain: at least one for each encoding, in order of the rows.
+
+        Args:
+            output: The output of the model for the encodings, a batch of B.
+            encodings: The inputs of the model.
+            wanted: The result of `resolve` for each of them.
+        """
+
+    @abstractmethod
+    def value(self, output: Any, places: Tensor) -> Tensor:
+        """Pick the explained numbers out of an output, shape (N,), with gradients.
+
+        Args:
+            output: The output of the model for N rows.
+            places: The place of each number, shape (N, P).
+        """
+
+    def log_probability(self, output: Any, places: Tensor) -> Tensor | None:  # noqa: ARG002 - by default there is none
+        """Pick the log-probabilities of the explained numbers, shape (N,); None where they have no meaning."""
+        return None
+
+    def probabilities(self, output: Any) -> Tensor:
+        """Return the probability of each label, shape (B, C); NaN for a label without one."""
+        raise NotImplementedError
+
+    @final
+    def __call__(self, output: Any, places: Tensor) -> Tensor:
+        """Pick the explained numbers and check them.
+
+        Args:
+            output: The output of the model for N rows.
+            places: The place of each number, shape (N, P).
+
+        Returns:
+            The numbers, shape (N,).
+
+        Raises:
+            ModelError: If the subclass returned another shape.
+        """
+        values = self.value(output, places)
+        if not isinstance(values, Tensor) or values.shape != (len(places),):
+            got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+            raise ModelError(f"{type(self).__name__}.value must return shape ({len(places)},), got {got}")
+        return values

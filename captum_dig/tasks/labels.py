@@ -1,0 +1,157 @@
+"""LabelTask: one label of a sequence classifier, or the value of a regression.
+
+Takes a text and the logits of a model; gives the place of one logit. `captum_dig.text` makes a `Question` about it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from captum_dig.checks import as_index
+from captum_dig.errors import ModelError
+from captum_dig.models.encoding import Encoding
+from captum_dig.tasks.base import Choice, Task
+
+_NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceClassification.from_pretrained(name) gives"
+
+
+class LabelTask(Task):
+    """Explain the logit of a label; by default the label that the model predicts.
+
+    Args:
+        model: A Hugging Face sequence classifier.
+
+    Raises:
+        ModelError: If the configuration of the model names no labels.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> model = SimpleNamespace(config=SimpleNamespace(id2label={0: "BAD", 1: "GOOD"}, problem_type=None))
+        >>> task = LabelTask(model)
+        >>> output = SimpleNamespace(logits=torch.tensor([[0.5, 2.0]]))
+        >>> (choice,) = task.choose(output, [None], [task.resolve("predicted")])
+        >>> task.labels[choice.target], task(output, torch.tensor([choice.place]))
+        ('GOOD', tensor([2.]))
+    """
+
+    auto_class = "AutoModelForSequenceClassification"
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(model)
+        self.labels = labels_of(model)
+        # A subclass may explain another number, and say so.
+        if self.problem == "regression" and self.output == Task.output:
+            self.output = "value"
+
+    def resolve(self, wanted: Any) -> int | None:
+        """Find a class by its name, in any case, or its index; None means the predicted class.
+
+        Raises:
+            ValueError: If there is no such class; the message lists the classes.
+        """
+        if isinstance(wanted, str) and wanted == "predicted":
+            return None
+        if isinstance(wanted, str):
+            if wanted in self.labels:
+                return self.labels.index(wanted)
+            folded = [name.casefold() for name in self.labels]
+            if folded.count(wanted.casefold()) == 1:
+                return folded.index(wanted.casefold())
+        index = as_index(wanted)
+        if index is None or index >= len(self.labels):
+            names = ", ".join(map(repr, self.labels))
+            raise ValueError(
+                f"target must be 'predicted', one of {names}, or an index below {len(self.labels)}, got {wanted!r}"
+            )
+        return index
+
+    def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
+        """Choose one label for each text."""
+        predicted = self._logits(output).argmax(dim=1).tolist()
+        indexes = [p if w is None else w for p, w in zip(predicted, wanted, strict=True)]
+        return [Choice(row, (index,), index) for row, index in enumerate(indexes[: len(encodings)])]
+
+    def value(self, output: Any, places: Tensor) -> Tensor:
+        """Pick the logits of the labels."""
+        return self._logits(output).gather(1, places)[:, 0]
+
+    def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
+        """Pick the log-probabilities of the labels; None where the model does not choose one of its labels."""
+        if self.problem is not None or len(self.labels) < 2:
+            return None
+        return self._logits(output).log_softmax(dim=1).gather(1, places)[:, 0]
+
+    def probabilities(self, output: Any) -> Tensor:
+        """Return the probability of each label, shape (B, C); NaN for a regression, which has none."""
+        logits = self._logits(output).float()
+        if self.problem == "regression":
+            return torch.full_like(logits, torch.nan)
+        if self.problem == "multi_label_classification":
+            return logits.sigmoid()
+        return logits.softmax(dim=1)
+
+    def check_measurable(self) -> None:
+        """Require a model that chooses one of its labels.
+
+        Raises:
+            ModelError: If it has one output, several labels at once, or is a regression.
+        """
+        if len(self.labels) < 2:
+            raise ModelError(f"model must have at least two classes, got {self.labels}")
+        if self.problem is not None:
+            raise ModelError(
+                f"model must choose one of its classes, got problem_type {self.problem!r}; "
+                "use captum_dig.metrics with a forward function of your own"
+            )
+
+    @property
+    def problem(self) -> str | None:
+        """``"regression"`` or ``"multi_label_classification"``; None where one of the labels is right."""
+        # Transformers trains a single output as a regression by default.
+        kind = getattr(self.model.config, "problem_type", None) or ("regression" if len(self.labels) == 1 else None)
+        # A single label that is no regression applies or not, like one of several labels.
+        kind = "multi_label_classification" if kind != "regression" and len(self.labels) == 1 else kind
+        return kind if kind in ("regression", "multi_label_classification") else None
+
+    def _logits(self, output: Any) -> Tensor:
+        logits = getattr(output, "logits", None)
+        if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != len(self.labels):
+            got = tuple(logits.shape) if isinstance(logits, Tensor) else type(output).__name__
+            raise ModelError(
+                f"model must give logits of shape (B, {len(self.labels)}), got {got} from {type(self.model).__name__}; "
+                f"{_NOT_A_CLASSIFIER}"
+            )
+        return logits
+
+
+def labels_of(model: nn.Module) -> tuple[str, ...]:
+    """Read the names of the labels from the configuration of a model, in the order of their indexes.
+
+    Raises:
+        ModelError: If there are no names, or an index has no name.
+    """
+    labels: Any = getattr(getattr(model, "config", None), "id2label", None)
+    if not labels:
+        raise ModelError(
+            f"model must have labels in its configuration, got {type(model).__name__}; {_NOT_A_CLASSIFIER}"
+        )
+    return _in_order(labels)
+
+
+def _in_order(labels: Any) -> tuple[str, ...]:
+    """Sort the names of labels by their indexes, which are strings in JSON."""
+    pairs = labels.items() if isinstance(labels, Mapping) else enumerate(labels) if _is_list(labels) else ()
+    by_index = {as_index(key): str(name) for key, name in pairs}
+    if not by_index or set(by_index) != set(range(len(labels))):
+        got = f"keys {', '.join(map(repr, list(labels)[:12]))}" if isinstance(labels, Mapping) else repr(labels)
+        raise ModelError(
+            f"model must have a label for each index from 0 on, got {got}; "
+            "set model.config.id2label to a dictionary such as {0: 'NEGATIVE', 1: 'POSITIVE'}"
+        )
+    return tuple(by_index[i] for i in range(len(by_index)))
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)

@@ -1,0 +1,125 @@
+"""The contract of `Task`.
+
+Takes a class of tasks and a model; raises an error if the class breaks a promise. For the tests of plug-ins.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from captum_dig.errors import ModelError
+from captum_dig.models.encoding import Encoding, TextEncoder
+from captum_dig.models.model import TextModel
+from captum_dig.tasks.base import Task
+from captum_dig.testing.contract import ContractError, must_be_close, must_be_equal
+from captum_dig.text.questions import Questions, ask
+
+
+def check_task(
+    kind: type[Task], model: Any, tokenizer: Any, samples: Sequence[Any], *, tolerance: float = 1e-4
+) -> None:
+    """Check every promise of a task to explanations.
+
+    - Each sample is read as at least one encoding, the same at every call.
+    - Each encoding gets at least one choice, in order, with a label.
+    - The explained number has a gradient, is the same at every call, and in a padded batch the same as alone.
+    - Probabilities lie in [0, 1], and log-probabilities are not above 0.
+
+    Args:
+        kind: The class of the task.
+        model: A Hugging Face model for it.
+        tokenizer: The tokenizer of the model.
+        samples: At least two samples, of different lengths.
+        tolerance: How far numbers in a batch may differ from those alone.
+
+    Raises:
+        ContractError: If a promise is broken; the message says which.
+        ValueError: If there are fewer than two samples.
+    """
+    if len(samples) < 2:
+        raise ValueError(f"samples must hold at least two samples, got {len(samples)}; one cannot show a batch")
+    name = getattr(kind, "__name__", repr(kind))
+    if not isinstance(kind, type) or not issubclass(kind, Task):
+        raise ContractError(f"{name} must be a Task; derive it from captum_dig.Task")
+    if kind.__call__ is not Task.__call__:
+        raise ContractError(f"{name} must leave __call__ alone, which checks the numbers; write value instead")
+    text_model, task = TextModel(model), kind(model)
+    encoder = TextEncoder(tokenizer, text_model.max_tokens(tokenizer))
+    encodings = []
+    for number, sample in enumerate(samples):
+        read = task.read(sample, encoder, "truncate", f"sample {number}")
+        if not read or read != task.read(sample, encoder, "truncate", f"sample {number}"):
+            raise ContractError(f"{name}.read must give encodings, the same at every call, got {read}")
+        encodings.append(read[0])
+    with text_model.evaluating():
+        together = _ask(name, text_model, task, encoder, encodings)
+        _check_choices(name, task, together, len(encodings))
+        _check_values(name, together)
+        if text_model.hides_padding(encoder):
+            alone = [_ask(name, text_model, task, encoder, [encoding]) for encoding in encodings]
+            values = torch.cat([_at_input(one) for one in alone])
+            must_be_close(
+                f"{name}.value must not let other texts or padding change a number",
+                values,
+                _at_input(together),
+                tolerance,
+            )
+        _check_probabilities(name, text_model, task, encoder, encodings, together)
+
+
+def _ask(name: str, model: TextModel, task: Task, encoder: TextEncoder, encodings: Sequence[Encoding]) -> Questions:
+    baseline = next(i for i in (encoder.pad_id, 0) if i is not None)
+    try:
+        return ask(model, task, encoder, (baseline,), encodings, [task.resolve("predicted")] * len(encodings))
+    except ModelError as error:
+        raise ContractError(f"{name}: {error}") from error
+
+
+def _at_input(questions: Questions) -> Tensor:
+    return questions.by_baseline[0].ends(rows_at_once=64)[0]
+
+
+def _check_choices(name: str, task: Task, questions: Questions, n_texts: int) -> None:
+    rows = [choice.row for choice in questions.choices]
+    if rows != sorted(rows) or set(rows) != set(range(n_texts)):
+        raise ContractError(f"{name}.choose must give each of the {n_texts} texts a choice, in order, got rows {rows}")
+    for choice in questions.choices:
+        if not 0 <= choice.target < len(task.labels):
+            raise ContractError(f"{name}.choose must name one of the {len(task.labels)} labels, got {choice.target}")
+
+
+def _check_values(name: str, questions: Questions) -> None:
+    question = questions.by_baseline[0]
+    embeddings = question.inputs.detach().clone().requires_grad_()
+    values = question.forward(embeddings, *question.arguments)
+    (gradient,) = torch.autograd.grad(values.sum(), embeddings, allow_unused=True)
+    if gradient is None or not bool(gradient.isfinite().all()):
+        raise ContractError(f"{name}.value must have a finite gradient; pick it from the output without detaching")
+    again = question.forward(embeddings, *question.arguments)
+    must_be_equal(f"{name}.value must be the same at every call", values.detach(), again.detach())
+
+
+def _check_probabilities(
+    name: str,
+    model: TextModel,
+    task: Task,
+    encoder: TextEncoder,
+    encodings: Sequence[Encoding],
+    questions: Questions,
+) -> None:
+    found = questions.probabilities
+    if found.shape != (len(encodings), len(task.labels)):
+        raise ContractError(
+            f"{name}.probabilities must have shape ({len(encodings)}, {len(task.labels)}), got {tuple(found.shape)}"
+        )
+    if bool(((found < 0) | (found > 1)).any()):
+        raise ContractError(f"{name}.probabilities must lie in [0, 1], or be NaN, got {found.tolist()}")
+    inputs = {key: tensor.to(model.device) for key, tensor in encoder.pad(encodings).items()}
+    with torch.no_grad():
+        output = model.output(**inputs)
+    rows = {choice.row: choice.place for choice in questions.choices}
+    logs = task.log_probability(output, torch.tensor([rows[i] for i in range(len(encodings))], device=model.device))
+    if logs is not None and (logs.shape != (len(encodings),) or bool((logs > 1e-6).any())):
+        raise ContractError(f"{name}.log_probability must give numbers of at most 0, shape (N,), got {logs.tolist()}")
