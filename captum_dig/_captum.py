@@ -5,7 +5,7 @@ the rest of the package imports them from this module under plain names. A chang
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from captum._utils.common import _expand_additional_forward_args as expand_additional_forward_args
 from captum._utils.common import _expand_target as expand_target
@@ -20,6 +20,7 @@ from captum.attr._utils.common import _tensorize_baseline as tensorize_baseline
 from captum.log import log_usage
 
 __all__ = [
+    "RECORDING_RUNS",
     "BaselineType",
     "SliceIntType",
     "TargetType",
@@ -35,11 +36,21 @@ __all__ = [
     "logged",
     "run_forward",
     "tensorize_baseline",
+    "unlogged",
 ]
+
+# Captum's layer attribution runs the forward function on the inputs and on the baselines, in this order, to record the
+# layer's outputs. After these runs it replaces the outputs itself.
+RECORDING_RUNS: Final = 2
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def logged(function: _Function) -> _Function:
-    """Wrap a method as Captum wraps its own: others call it through ``__wrapped__``."""
+    """Wrap a method in Captum's log, as Captum wraps its own."""
     return cast("_Function", log_usage(part_of_slo=True)(function))
+
+
+def unlogged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method inside Captum's log, for a method that is logged already."""
+    return cast("Callable[..., Any]", getattr(function, "__wrapped__", function))

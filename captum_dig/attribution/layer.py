@@ -11,7 +11,7 @@ from typing import Any, cast
 from captum.attr import LayerIntegratedGradients
 from torch import Tensor, nn
 
-from captum_dig._captum import BaselineType, TargetType, format_input_baseline, logged
+from captum_dig._captum import BaselineType, TargetType, format_input_baseline, logged, unlogged
 from captum_dig._captum import TensorOrTupleOfTensorsGeneric as Tensors
 from captum_dig.attribution.forward import checked
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients, check_shapes, check_steps
@@ -142,7 +142,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
             watched.forward_func = watch_layers(watched.forward_func, self.layer, to_input=attribute_to_layer_input)
         captums: Any = LayerIntegratedGradients.attribute
         with eager():
-            return captums.__wrapped__(
+            return unlogged(captums)(
                 watched,
                 inputs,
                 baselines,

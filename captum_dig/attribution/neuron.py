@@ -16,6 +16,7 @@ from captum_dig._captum import (
     TensorOrTupleOfTensorsGeneric,
     construct_neuron_grad_fn,
     logged,
+    unlogged,
 )
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.attribution.watching import alone
@@ -138,7 +139,7 @@ class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
         attribute: Any = DiscretizedIntegratedGradients.attribute
         # Logged once, as this method.
         with eager():
-            attributions: TensorOrTupleOfTensorsGeneric = attribute.__wrapped__(
+            attributions: TensorOrTupleOfTensorsGeneric = unlogged(attribute)(
                 dig,
                 inputs,
                 baselines,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from captum_dig._captum import RECORDING_RUNS
 from captum_dig.errors import ModelError
 from captum_dig.threads import ThreadLayer, own
 
@@ -65,7 +66,7 @@ def watch_layers(
     """
     layers = layer if isinstance(layer, list) else [layer]
     # In later runs, along the path, Captum replaces the output of the layer.
-    watched = iter([True, True])
+    watched = iter([True] * RECORDING_RUNS)
 
     @functools.wraps(forward_func, assigned=(), updated=())
     def run(*arguments: Any) -> Any:
