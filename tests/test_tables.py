@@ -191,13 +191,14 @@ def test_a_full_disk_leaves_the_old_file_whole(tmp_path, monkeypatch):
     file = kept(tmp_path)
     before = file.read_bytes()
 
-    def full(*args, **kwargs):
-        Path(args[0]).write_bytes(b"half")
+    def full(path, content):
+        with path.open("wb") as stream:
+            stream.write(b"half")
         raise OSError(28, "No space left on device")
 
     path = make(tmp_path)
     path.anchor_ids(torch.arange(90), 0)
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.warns(UserWarning, match="No space left on device"):
         path.store()
     assert files(tmp_path) == [file]

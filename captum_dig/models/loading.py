@@ -136,8 +136,14 @@ def check_tokenizer(tokenizer: Any, n_rows: int, name: str) -> None:
         name: The name of the model in messages.
 
     Raises:
-        ModelError: If it has far fewer tokens than the table has rows.
+        ModelError: If it has far fewer tokens than the table has rows, or no list of input names.
     """
+    names = tokenizer.model_input_names
+    if not isinstance(names, list | tuple) or not all(isinstance(one, str) for one in names):
+        raise ModelError(
+            f"tokenizer must have a list of names as model_input_names, got {names!r} for {name!r}; "
+            "correct it in tokenizer_config.json"
+        )
     if not _has_vocabulary(tokenizer, n_rows):
         raise ModelError(
             f"tokenizer must be the one of the model, got {type(tokenizer).__name__} with {len(tokenizer)} tokens "

@@ -130,7 +130,10 @@ class TableFolder:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_leftovers()
-            np.savez(part, key=np.array(key), ids=ids, ranked=ranked)
+            # In memory first: on a full disk an open archive would fail once more, when it is closed.
+            content = io.BytesIO()
+            np.savez(content, key=np.array(key), ids=ids, ranked=ranked)
+            part.write_bytes(content.getbuffer())
             part.replace(path)
         except OSError as error:
             self._writable = False
