@@ -16,7 +16,7 @@ from captum_dig.cli.console import is_watched, make_console, progress_bar, warni
 from captum_dig.cli.datasets import read_texts
 from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import CANDIDATES, MOST_ANCHORS, TRUST, chosen, count, file_option, named, steps
-from captum_dig.models.encoding import OVERFLOWS
+from captum_dig.models.samples import OVERFLOWS
 from captum_dig.text.results import TextAttribution
 from captum_dig.visualization import terminal_text
 

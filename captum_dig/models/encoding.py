@@ -10,19 +10,17 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from captum_dig.checks import as_index
 from captum_dig.errors import ModelError
 from captum_dig.models.places import Reading, find_places
+from captum_dig.models.samples import Overflow
 from captum_dig.models.words import Span, cluster_ends, group_words
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase
-
-Overflow = Literal["truncate", "windows", "error"]
-OVERFLOWS: tuple[str, ...] = get_args(Overflow)
 
 # Special tokens that can be named by their role.
 _ROLES = ("pad", "mask", "unk", "eos", "bos", "sep", "cls")

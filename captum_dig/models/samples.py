@@ -4,7 +4,11 @@ Takes any iterable; gives a list of strings, or an error with the remedy. `captu
 """
 
 from collections.abc import Iterable, KeysView, Mapping, Set
-from typing import Any
+from typing import Any, Literal, get_args
+
+# The treatment of texts that are longer than the model reads.
+Overflow = Literal["truncate", "windows", "error"]
+OVERFLOWS: tuple[str, ...] = get_args(Overflow)
 
 # Common names for the column of texts in data sets.
 TEXT_COLUMNS = ("text", "sentence", "review", "content")

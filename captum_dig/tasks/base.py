@@ -12,7 +12,8 @@ from typing import Any, ClassVar, final
 from torch import Tensor, nn
 
 from captum_dig.errors import ModelError
-from captum_dig.models.encoding import Encoding, Overflow, TextEncoder
+from captum_dig.models.encoding import Encoding, TextEncoder
+from captum_dig.models.samples import Overflow
 
 
 @dataclass(frozen=True)

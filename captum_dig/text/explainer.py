@@ -22,10 +22,10 @@ from captum_dig.checks import at_least_one, one_of
 from captum_dig.errors import ModelError
 from captum_dig.methods.base import AttributionMethod, Plan
 from captum_dig.methods.named import NamedMethods, Strategy
-from captum_dig.models.encoding import OVERFLOWS, Encoding, Overflow, TextEncoder
+from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.loading import check_tokenizer, load_pretrained
 from captum_dig.models.model import TextModel
-from captum_dig.models.samples import as_texts
+from captum_dig.models.samples import OVERFLOWS, Overflow, as_texts
 from captum_dig.paths import MonotonicPath, PathGenerator, Walk
 from captum_dig.paths.anchors import Greedy
 from captum_dig.paths.folders import TableFolder
