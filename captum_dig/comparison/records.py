@@ -160,7 +160,7 @@ def check_text(text: ComparedText, settings: ComparisonSettings) -> None:
     wanted = sorted(itertools.product(settings.methods, settings.baselines))
     if (found := sorted((m.method, m.baseline) for m in text.measurements)) != wanted:
         raise ValueError(f"measurements must be of each of {show(wanted)}, got {show(found)}; pass what to_dict gave")
-    known = known_measures() | {info.name: info for info in settings.measures}
+    known = settings.known_measures
     for one in text.measurements:
         for name, values in one.values.items():
             if name not in known:
@@ -244,7 +244,7 @@ class MeasuredTexts:
             ValueError: If there is no such metric, method or baseline.
         """
         baseline = self.settings.baselines[0] if baseline is None else baseline
-        known = known_measures() | {info.name: info for info in self.settings.measures}
+        known = self.settings.known_measures
         for name, value, names in (
             ("metric", metric, tuple(known)),
             ("method", method, self.settings.methods),

@@ -5,6 +5,7 @@ Takes the arguments of `compare`; gives a frozen record of them that reads back 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Final
 
 from captum_dig.catalogue import CATALOGUE
@@ -137,6 +138,11 @@ class ComparisonSettings:
             raise ValueError(f"settings.top_fractions must hold numbers in (0, 1], got {show(self.top_fractions)}")
         if self.seed < 0:
             raise ValueError(f"settings.seed must be at least 0, got {show(self.seed)}")
+
+    @cached_property
+    def known_measures(self) -> dict[str, MeasureInfo]:
+        """How to read every number that may stand in such a comparison, by name: the catalogue's and its own."""
+        return known_measures() | {info.name: info for info in self.measures}
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as strict JSON can hold them."""

@@ -177,7 +177,21 @@ class MaxCount(AnchorSearch):
         return "maxcount" if type(self) is MaxCount else None
 
 
-class RandomNeighbor(AnchorSearch):
+class _RandomSearch(AnchorSearch):
+    """A search that draws from a seed."""
+
+    draws = True
+
+    @classmethod
+    def seeded(cls, seed: int | None) -> "AnchorSearch":
+        """Make the search with a seed; None draws one from torch's generator."""
+        return cls(seed)
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = _seed(seed)
+
+
+class RandomNeighbor(_RandomSearch):
     """A neighbour drawn uniformly: the paper's ablation DIG-RandomNeighbor.
 
     The order of a row's neighbours is a function of the seed and the row. The path of a word therefore does not depend
@@ -194,22 +208,12 @@ class RandomNeighbor(AnchorSearch):
         Sanyal and Ren (2021), section 4.3 [sanyal-ren-2021].
     """
 
-    draws = True
-
-    @classmethod
-    def seeded(cls, seed: int | None) -> "RandomNeighbor":
-        """Make the search with a seed; None draws one from torch's generator."""
-        return cls(seed)
-
-    def __init__(self, seed: int | None = None) -> None:
-        self.seed = _seed(seed)
-
     def cost(self, neighborhood: Neighborhood) -> Tensor:
         """A pseudo-random number per (word, candidate)."""
         return scramble(self.seed, neighborhood.word_ids[:, None], neighborhood.candidate_ids)
 
 
-class RandomAnchor(AnchorSearch):
+class RandomAnchor(_RandomSearch):
     """A row drawn uniformly from the whole vocabulary: the paper's ablation DIG-RandomAnchor.
 
     Args:
@@ -222,16 +226,6 @@ class RandomAnchor(AnchorSearch):
     References:
         Sanyal and Ren (2021), section 4.3 [sanyal-ren-2021].
     """
-
-    draws = True
-
-    @classmethod
-    def seeded(cls, seed: int | None) -> "RandomAnchor":
-        """Make the search with a seed; None draws one from torch's generator."""
-        return cls(seed)
-
-    def __init__(self, seed: int | None = None) -> None:
-        self.seed = _seed(seed)
 
     def propose(
         self,

@@ -71,9 +71,7 @@ class PathGenerator(ABC):
 
     def describe(self) -> dict[str, int | None]:
         """Return the settings of the path: ``n_anchors``, ``n_neighbors``, and ``seed`` if it draws."""
-        seed = getattr(self, "seed", None)
-        drawn = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
-        return {"n_anchors": 0, "n_neighbors": 0, "seed": drawn}
+        return {"n_anchors": 0, "n_neighbors": 0, "seed": seed_of(self)}
 
     def passed_words(self, ids: Tensor, goal: int) -> Tensor | None:  # noqa: ARG002 - for paths through words
         """Find the words that a path passes between a word and its baseline.
@@ -244,6 +242,12 @@ def upsample(knots: Tensor, factor: int) -> Tensor:
         pairs = torch.stack([knots[:-1], middles], dim=1).flatten(0, 1)
         knots = torch.cat([pairs, knots[-1:]])
     return knots
+
+
+def seed_of(source: object) -> int | None:
+    """Return the integer attribute ``seed`` of a path or search; None where there is none."""
+    seed = getattr(source, "seed", None)
+    return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
 
 def _check_ends(inputs: Tensor, baselines: Tensor) -> None:

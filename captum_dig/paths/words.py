@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.paths.anchors import AnchorSearch
-from captum_dig.paths.base import PathGenerator
+from captum_dig.paths.base import PathGenerator, seed_of
 from captum_dig.paths.folders import TableFolder, digest
 from captum_dig.paths.monotone import monotonize
 from captum_dig.paths.tables import RankedTable, WalkTable
@@ -62,9 +62,7 @@ class WordPath(PathGenerator):
 
     def describe(self) -> dict[str, int | None]:
         """Return the numbers of anchors and neighbours, and the seed of a random search."""
-        drawn = getattr(self.strategy, "seed", None)
-        seed = drawn if isinstance(drawn, int) and not isinstance(drawn, bool) else None
-        return {"n_anchors": self.n_anchors, "n_neighbors": self.n_neighbors, "seed": seed}
+        return {"n_anchors": self.n_anchors, "n_neighbors": self.n_neighbors, "seed": seed_of(self.strategy)}
 
     def passed_words(self, ids: Tensor, goal: int) -> Tensor:
         """Find the anchors of some words."""
