@@ -107,30 +107,46 @@ def as_stranger(
     command: list[str], *, environment: dict[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str] | None":
     """Run a command as a user without a name, a home and rights; None where only root could, or without setpriv."""
-    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("setpriv") is None:
+    if sys.platform != "linux" or not _is_root() or shutil.which("setpriv") is None:
         return None
     user = ["setpriv", f"--reuid={_STRANGER}", f"--regid={_STRANGER}", "--clear-groups"]
     kept = {name: value for name, value in (environment or dict(os.environ)).items() if name != "HOME"}
-    return subprocess.run([*user, *command], env=kept, capture_output=True, text=True, check=False)
+    # The command, and what it imports, may stand in temporary folders.
+    with _opened(Path(command[0]), Path(__file__)):
+        return subprocess.run([*user, *command], env=kept, capture_output=True, text=True, check=False)
 
 
 @contextlib.contextmanager
 def as_other_user(path: Path) -> Iterator[bool]:
     """Be a user without rights for a while; False where a file without rights can be read all the same."""
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    # Temporary folders of tests are their user's own.
-    opened = [(f, f.stat().st_mode) for f in path.parents if root and f.stat().st_uid == 0 and not f.stat().st_mode & 1]
+    with _opened(path):
+        root = _is_root()
+        try:
+            if root:
+                os.seteuid(_STRANGER)
+            yield not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+@contextlib.contextmanager
+def _opened(*paths: Path) -> Iterator[None]:
+    """Let other users pass through root's folders above some paths; a temporary folder is its user's own."""
+    above = dict.fromkeys(folder for path in paths for folder in path.parents) if _is_root() else ()
+    modes = {folder: folder.stat().st_mode for folder in above if folder.stat().st_uid == 0}
+    closed = {folder: mode for folder, mode in modes.items() if not mode & 1}
     try:
-        for folder, mode in opened:
+        for folder, mode in closed.items():
             folder.chmod(mode | 0o011)
-        if root:
-            os.seteuid(_STRANGER)
-        yield not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
+        yield
     finally:
-        if root:
-            os.seteuid(0)
-        for folder, mode in opened:
+        for folder, mode in closed.items():
             folder.chmod(mode)
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 @contextlib.contextmanager
