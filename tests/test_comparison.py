@@ -97,6 +97,24 @@ def test_without_the_reference_nothing_is_tested():
     assert made_up(methods=("dig_greedy", "random")).summary()[0].tests == {}
 
 
+@pytest.mark.parametrize("reference", ["integrated_gradients", "straight_line"])
+@pytest.mark.parametrize("listed", ["integrated_gradients", "straight_line"])
+def test_the_reference_is_found_by_each_of_its_names(reference, listed):
+    comparison = made_up(methods=(listed, "dig_greedy", "random"))
+    first, second, _ = comparison.summary(reference)[:3]
+    assert first.tests == {}
+    ours, theirs = (comparison.values("log_odds", name, "pad") for name in ("dig_greedy", listed))
+    assert second.tests["log_odds"] == paired_test(ours, theirs)
+    assert "* differs from IG" in " ".join(printed(comparison, 80).split())
+
+
+def test_an_unknown_reference_is_no_method_of_the_comparison():
+    comparison = made_up(methods=("method of mine", "other method of mine", "random"))
+    assert comparison.settings.find_method("other method of mine") == "other method of mine"
+    assert comparison.settings.find_method("third method of mine") is None
+    assert all(row.tests == {} for row in comparison.summary("third method of mine"))
+
+
 def test_skipped_texts_do_not_count():
     row = made_up().summary(top_fraction=0.1)[0]
     assert row.intervals["sufficiency"].n == 0

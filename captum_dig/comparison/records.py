@@ -261,16 +261,17 @@ class MeasuredTexts:
         """Average over the texts.
 
         Args:
-            reference: The method to test the others against; without it among the methods there are no tests.
+            reference: The method to test the others against, by its name or an alias; without it among the methods
+                there are no tests.
             top_fraction: As in `values`.
 
         Returns:
             One for each baseline and method.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._summary(reference, top_fraction)
+            return self._summary(self.settings.find_method(reference), top_fraction)
 
-    def _summary(self, reference: str, top_fraction: float) -> list[Summary]:
+    def _summary(self, reference: str | None, top_fraction: float) -> list[Summary]:
         found = []
         for baseline, method in itertools.product(self.settings.baselines, self.settings.methods):
             intervals, tests = {}, {}
@@ -278,7 +279,7 @@ class MeasuredTexts:
             for metric in (name for name, info in self.measures.items() if info.average == "mean"):
                 values = self._finite(metric, method, baseline, top_fraction)
                 intervals[metric] = bootstrap_interval(values, seed=self.settings.seed)
-                if reference in self.settings.methods and method != reference and self.measures[metric].better:
+                if reference is not None and method != reference and self.measures[metric].better:
                     others = self._finite(metric, reference, baseline, top_fraction)
                     tests[metric] = paired_test(values, others, seed=self.settings.seed)
             measurements = [text.find(method, baseline) for text in self.texts]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Final
 
-from captum_dig.catalogue import CATALOGUE
+from captum_dig.catalogue import CATALOGUE, STRATEGIES
 from captum_dig.metrics.measures import Measure, load_measure
 from captum_dig.records import check_keys, count, flag, integer, real, show, string, to_json, tuple_of
 
@@ -143,6 +143,12 @@ class ComparisonSettings:
     def known_measures(self) -> dict[str, MeasureInfo]:
         """How to read every number that may stand in such a comparison, by name: the catalogue's and its own."""
         return known_measures() | {info.name: info for info in self.measures}
+
+    def find_method(self, name: str) -> str | None:
+        """Return the name in `methods` of the method with this name or alias; None if the comparison is without it."""
+        wanted = CATALOGUE.get(name, *STRATEGIES)
+        same = (known for known in self.methods if wanted and CATALOGUE.get(known, *STRATEGIES) is wanted)
+        return name if name in self.methods else next(same, None)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as strict JSON can hold them."""
