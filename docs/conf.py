@@ -73,6 +73,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"visualization\.VisualizationDataRecord"),
     # Bases of public classes; their methods are shown with each of these.
     (r"py:.*", r"captum_dig\.(paths\.words\.WordPath|paths\.tables\.WalkTable|comparison\.records\.MeasuredTexts)"),
+    (r"py:.*", r"captum_dig\.(\w+\.)*_\w+"),
 ]
 
 # ------------------------------------------------------------------------------------------- output
