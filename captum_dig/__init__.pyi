@@ -63,6 +63,12 @@ from .paths import (
     PathGenerator as PathGenerator,
 )
 from .paths import (
+    PathPerInput as PathPerInput,
+)
+from .paths import (
+    Polyline as Polyline,
+)
+from .paths import (
     StaggeredPath as StaggeredPath,
 )
 from .paths import (

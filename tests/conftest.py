@@ -15,7 +15,9 @@ from tests.models import tiny_classifier, tiny_tokenizer
 
 # Examples share two cores with other workers, so a slow one is no fault; fixed seeds keep runs comparable.
 settings.register_profile("captum_dig", deadline=None, derandomize=True, max_examples=40)
-settings.load_profile("captum_dig")
+# A few examples show whether another release of a library works at all.
+settings.register_profile("few", settings.get_profile("captum_dig"), max_examples=5)
+settings.load_profile(os.environ.get("CAPTUM_DIG_EXAMPLES", "captum_dig"))
 torch.set_num_threads(1)
 # Tests keep nothing in the user's cache; also where they start the command line as a process of its own.
 os.environ["CAPTUM_DIG_CACHE"] = ""

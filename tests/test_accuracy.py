@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from captum_dig import MonotonicPath, TextExplainer, Vocabulary
-from captum_dig.quadrature import Schedule
+from tests.schedules import schedule_on
 
 
 def errors(gradient, knots, method, n_steps):
-    schedule = Schedule.on((knots,), method, "arc", n_steps)
+    schedule = schedule_on((knots,), method, "arc", n_steps)
     steps = slice(0, n_steps)
-    return (gradient(schedule.nodes(knots, steps)) * schedule.weights(knots, steps)).sum(dim=(0, 2))
+    return (gradient(schedule.nodes(steps)) * schedule.weights(steps)).sum(dim=(0, 2))
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "maxcount"])

@@ -16,7 +16,8 @@ from captum_dig import (
     Vocabulary,
     convergence_report,
 )
-from captum_dig.quadrature import RULES, Schedule
+from captum_dig.quadrature import RULES
+from tests.schedules import schedule_on
 from tests.test_attribution import Sentences, nonlinear, padded_batch
 from tests.test_paths import ENSEMBLES, PATHS, ROWS, Detour, path_name
 from tests.test_quadrature import random_knots
@@ -29,25 +30,25 @@ WALKS = [MonotonicPath(Vocabulary(ROWS), "random_neighbor", 5, 12, seed=seed) fo
 def test_a_schedule_is_those_of_its_paths_one_behind_the_other(seed, method, spacing, n_paths):
     paths = [random_knots(seed + i) for i in range(n_paths)]
     stacked, n_steps = torch.cat(paths), 4 * n_paths + seed % n_paths
-    whole = Schedule.on((stacked,), method, spacing, n_steps, n_paths)
+    whole = schedule_on((stacked,), method, spacing, n_steps, n_paths)
     nodes, weights = [], []
     for i, path in enumerate(paths):
         n_here = 4 + (i < seed % n_paths)
-        alone = Schedule.on((path,), method, spacing, n_here)
-        nodes.append(alone.nodes(path, slice(0, n_here)))
-        weights.append(alone.weights(path, slice(0, n_here)) / n_paths)
-    assert torch.equal(whole.nodes(stacked, slice(0, n_steps)), torch.cat(nodes))
-    torch.testing.assert_close(whole.weights(stacked, slice(0, n_steps)), torch.cat(weights), rtol=1e-12, atol=1e-12)
-    assert whole.cell_width.sum(axis=0) == pytest.approx(1)
+        alone = schedule_on((path,), method, spacing, n_here)
+        nodes.append(alone.nodes(slice(0, n_here)))
+        weights.append(alone.weights(slice(0, n_here)) / n_paths)
+    assert torch.equal(whole.nodes(slice(0, n_steps)), torch.cat(nodes))
+    torch.testing.assert_close(whole.weights(slice(0, n_steps)), torch.cat(weights), rtol=1e-12, atol=1e-12)
+    assert whole.widths(slice(0, n_steps), stacked[0]).sum(dim=0).flatten().tolist() == pytest.approx([1] * 3)
 
 
 @given(st.integers(0, 1000), st.sampled_from(list(RULES)), st.sampled_from(["arc", "knots"]), st.integers(1, 40))
 def test_repeating_the_last_knot_changes_not_even_the_rounding(seed, method, spacing, n_steps):
     knots, steps = random_knots(seed), slice(0, n_steps)
     waiting = torch.cat([knots, knots[-1:].expand(7, *knots.shape[1:])])
-    one, other = (Schedule.on((k,), method, spacing, n_steps) for k in (knots, waiting))
-    assert torch.equal(one.nodes(knots, steps), other.nodes(waiting, steps))
-    assert torch.equal(one.weights(knots, steps), other.weights(waiting, steps))
+    one, other = (schedule_on((k,), method, spacing, n_steps) for k in (knots, waiting))
+    assert torch.equal(one.nodes(steps), other.nodes(steps))
+    assert torch.equal(one.weights(steps), other.weights(steps))
 
 
 def test_an_ensemble_is_the_mean_of_its_paths():
@@ -141,7 +142,7 @@ def test_every_path_needs_a_gradient():
     ):
         DiscretizedIntegratedGradients(nonlinear, StaggeredPath(StraightLine())).attribute(X, BASE, n_steps=3)
     with pytest.raises(ValueError, match="n_steps must be an integer of at least 1, got 0"):
-        Schedule.on((random_knots(0),), "riemann_left", "arc", 0, 2)
+        schedule_on((random_knots(0),), "riemann_left", "arc", 0, 2)
 
 
 class Several(PathGenerator):
@@ -149,6 +150,15 @@ class Several(PathGenerator):
 
     def knots(self, inputs, baselines):
         return torch.stack([baselines, inputs]).expand(inputs.shape[-1], 2, *inputs.shape)
+
+
+class AsLong(PathGenerator):
+    """A path with as many pieces as the input is wide."""
+
+    def knots(self, inputs, baselines):
+        return torch.stack(
+            [torch.lerp(baselines, inputs, share) for share in torch.linspace(0, 1, inputs.shape[-1] + 1)]
+        )
 
 
 def test_tuples_of_inputs_agree_in_their_paths():
@@ -165,8 +175,11 @@ def test_tuples_of_inputs_agree_in_their_paths():
         PathError, match=r"Several must give every input of a tuple the same number of paths, got \[3, 4\]"
     ):
         DiscretizedIntegratedGradients(model, Several()).attribute((x, torch.rand(2, 4)))
-    with pytest.raises(ValueError, match="must have the same number of knots"):
-        DiscretizedIntegratedGradients(model, StaggeredPath(StraightLine())).attribute((x, torch.rand(2, 4)))
+    remedy = (
+        r"AsLong must give .* the same number of knots, got \[4, 5\]; take a PathPerInput with a path for each input"
+    )
+    with pytest.raises(PathError, match=remedy):
+        DiscretizedIntegratedGradients(model, AsLong()).attribute((x, torch.rand(2, 4)))
 
 
 @pytest.mark.parametrize(
@@ -184,8 +197,7 @@ def test_wrong_arguments(paths, error, message):
 def test_it_prints_what_it_is_made_of():
     path = EnsemblePath([StraightLine(), StaggeredPath(StraightLine(), 0.25, 2, seed=3)])
     assert repr(path) == (
-        "EnsemblePath([StraightLine(), "
-        "StaggeredPath(StraightLine(), width=0.25, n_orders=2, seed=3, antithetic=True, n_knots=64)])"
+        "EnsemblePath([StraightLine(), StaggeredPath(StraightLine(), width=0.25, n_orders=2, seed=3, antithetic=True)])"
     )
     assert path.monotone
     assert not EnsemblePath([StraightLine(), Detour()]).monotone

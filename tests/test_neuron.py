@@ -405,8 +405,8 @@ def test_paths_that_fail_say_so(reader):
 def test_a_path_must_be_said(reader):
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'path'"):
         NeuronDiscretizedIntegratedGradients(reader, reader.mix)
-    with pytest.raises(TypeError, match="path must be a PathGenerator, got list; for example MonotonicPath"):
-        NeuronDiscretizedIntegratedGradients(reader, reader.mix, [0])
+    with pytest.raises(TypeError, match="path must be a PathGenerator, got int; for example MonotonicPath"):
+        NeuronDiscretizedIntegratedGradients(reader, reader.mix, 0)
     with pytest.raises(ValueError, match="spacing must be one of 'arc', 'knots', got 'even'"):
         NeuronDiscretizedIntegratedGradients(reader, reader.mix, StraightLine(), spacing="even")
 

@@ -47,7 +47,7 @@ ENSEMBLES = [
     EnsemblePath([StraightLine(), PATHS[2], Detour()]),
     StaggeredPath(StraightLine()),
     StaggeredPath(StraightLine(), 0, n_orders=3, seed=5, antithetic=False),
-    StaggeredPath(PATHS[2], 0.3, n_orders=2, n_knots=9),
+    StaggeredPath(PATHS[2], 0.3, n_orders=2),
     StaggeredPath(Detour(), 1),
 ]
 
@@ -58,7 +58,7 @@ def rounded(path, dtype):
         return type(path)(Vocabulary(ROWS.to(dtype)), path.strategy, path.n_anchors, path.n_neighbors)
     if isinstance(path, StaggeredPath):
         inner = rounded(path.inner, dtype)
-        return StaggeredPath(inner, path.width, path.n_orders, path.seed, path.antithetic, n_knots=path.n_knots)
+        return StaggeredPath(inner, path.width, path.n_orders, path.seed, path.antithetic)
     return EnsemblePath([rounded(p, dtype) for p in path.paths]) if isinstance(path, EnsemblePath) else path
 
 
@@ -125,7 +125,7 @@ class Promise(Answer):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (Answer(lambda x, b: [b, x]), "Answer.knots must return a tensor, got list"),
+        (Answer(lambda x, b: [b, x]), "Answer.knots must return a tensor or a Polyline, got list"),
         (
             Answer(lambda x, b: x[None]),
             r"Answer.knots must return shape \(P, 2, 3\) with P >= 2, got \(1, 2, 3\); "

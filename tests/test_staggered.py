@@ -16,7 +16,6 @@ from captum_dig import (
     StraightLine,
     Vocabulary,
 )
-from captum_dig.paths.monotone import is_monotone_path
 from captum_dig.paths.staggered import draw
 from tests.test_attribution import nonlinear
 from tests.test_paths import ROWS, Detour
@@ -174,25 +173,10 @@ def test_threads_agree():
             assert torch.equal(knots, path(X, BASE))
 
 
-@pytest.mark.parametrize("inner", [StraightLine(), WORDS], ids=repr)
-@pytest.mark.parametrize("width", [0, 0.4, 1])
-@pytest.mark.parametrize("n_knots", [2, 3, 7, 10_000])
-def test_the_number_of_knots_is_bounded(inner, width, n_knots):
-    x, base = ROWS[None, 1:41], ROWS[0].expand(1, 40, 6)
-    ensemble = StaggeredPath(inner, width, n_knots=n_knots)(x, base)
-    assert ensemble.shape[1] <= n_knots
-    assert all(map(is_monotone_path, ensemble))
-
-
-def test_with_fewer_knots_it_stays_near():
-    x, base = ROWS[None, 1:13], ROWS[0].expand(1, 12, 6)
-    exact = attribute(nonlinear, StaggeredPath(WORDS, n_knots=10_000), x, base, n_steps=2000)
-    errors = []
-    for n_knots in (8, 32, 128):
-        got = attribute(nonlinear, StaggeredPath(WORDS, n_knots=n_knots), x, base, n_steps=2000)
-        errors.append(float((got - exact).norm() / exact.norm()))
-    assert errors[2] < errors[1] < errors[0]
-    assert errors[1] < 0.05
+def test_a_number_of_knots_has_no_effect_and_says_so():
+    with pytest.warns(DeprecationWarning, match="n_knots has no effect: points are made where a node is wanted"):
+        path = StaggeredPath(WORDS, n_knots=2)
+    assert torch.equal(path(X, BASE), StaggeredPath(WORDS)(X, BASE))
 
 
 def test_tokens_of_a_word_move_together():
@@ -233,7 +217,6 @@ def test_tokens_of_a_word_move_together():
             ValueError,
             "n_orders must be even for pairs of orders, got 3; take one more, or antithetic=False",
         ),
-        ({"n_knots": 1}, ValueError, "n_knots must be at least 2, got 1; a path has two ends"),
         ({"seed": 0.5}, TypeError, "seed must be an integer, got 0.5; the same one gives the same starts"),
     ],
 )

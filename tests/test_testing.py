@@ -80,7 +80,7 @@ def forgetful(inputs, baselines):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (Answer(lambda x, b: [b, x]), "Answer: Answer.knots must return a tensor, got list"),
+        (Answer(lambda x, b: [b, x]), "Answer: Answer.knots must return a tensor or a Polyline, got list"),
         (Answer(lambda x, b: torch.stack([b, x * 0.99])), "the last knot of Answer must equal the inputs exactly"),
         (Answer(lambda x, b: torch.stack([b, x / 0, x])), "Answer.knots must be finite"),
         (Promise(shifted), "Promise declares monotone = True, but a coordinate of its knots turns back"),

@@ -5,7 +5,7 @@ build on it, and `captum_dig.methods` scores texts with it.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, overload
 
 import torch
@@ -28,7 +28,8 @@ from captum_dig._captum import (
 )
 from captum_dig.attribution.forward import checked, failures_explained
 from captum_dig.checks import at_least_one
-from captum_dig.paths import PathGenerator, lay_out
+from captum_dig.paths import PathGenerator
+from captum_dig.paths.per_input import as_path
 from captum_dig.quadrature import QuadratureRule, Schedule, Spacing, check_method, check_spacing
 
 Tensors = Tensor | tuple[Tensor, ...]
@@ -43,7 +44,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
 
     Args:
         forward_func: The model, or any function of the inputs; its first output dimension is the batch.
-        path: The path from baselines to inputs. There is no default.
+        path: The path from baselines to inputs, or a list with a path for each input of a tuple. There is no default.
         multiply_by_inputs: True for attributions that add up to the difference in output. False divides them by
             (inputs - baselines), and gives the mean gradient where these agree.
         spacing: How the cell rules lay the pieces of the path on [0, 1]: ``"arc"`` in proportion to their length,
@@ -66,17 +67,13 @@ class DiscretizedIntegratedGradients(GradientAttribution):
     def __init__(
         self,
         forward_func: Callable[..., Tensor],
-        path: PathGenerator,
+        path: PathGenerator | Sequence[PathGenerator],
         multiply_by_inputs: bool = True,
         *,
         spacing: Spacing = "arc",
     ) -> None:
         super().__init__(forward_func)
-        if not isinstance(path, PathGenerator):
-            raise TypeError(
-                f"path must be a PathGenerator, got {type(path).__name__}; for example MonotonicPath(vocabulary)"
-            )
-        self.path = path
+        self.path = as_path(path)
         self.spacing = check_spacing(spacing)
         self._multiply_by_inputs = multiply_by_inputs
 
@@ -173,16 +170,17 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 stacklevel=3,
             )
         extra_args = format_additional_forward_args(additional_forward_args)
-        knots, n_paths = lay_out(self.path, ends, starts)
-        schedule = Schedule.on(knots, method, self.spacing, n_steps, n_paths)
+        schedule = Schedule.on(self.path.bundles(ends, starts), method, self.spacing, n_steps)
 
         # A gradient function other than the default, such as a neuron's, need not read the output.
         forward_func = checked(self.forward_func) if self.gradient_func is compute_gradients else self.forward_func
         totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
         means = [torch.zeros_like(total) for total in totals] if not self._multiply_by_inputs else []
-        for steps in _step_blocks(n_steps, len(ends[0]), internal_batch_size):
+
+        def add(steps: slice) -> None:
+            """Add the gradients of some steps; what they take is free again afterwards."""
             n_here = steps.stop - steps.start
-            nodes = tuple(schedule.nodes(k, steps).flatten(0, 1).requires_grad_() for k in knots)
+            nodes = tuple(schedule.nodes(steps, i).flatten(0, 1).requires_grad_() for i in range(len(ends)))
             with failures_explained(inputs if isinstance(inputs, tuple) else (inputs,)):
                 gradients = self.gradient_func(
                     forward_fn=forward_func,
@@ -196,9 +194,12 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                     continue
                 # Captum keeps steps before examples in dimension 0.
                 stepwise = gradient.detach().unflatten(0, (n_here, -1))
-                totals[i] += (stepwise * schedule.weights(knots[i], steps)).sum(dim=0)
+                totals[i] += (stepwise * schedule.weights(steps, i)).sum(dim=0)
                 if means:
                     means[i] += (stepwise * schedule.widths(steps, like=totals[i])).sum(dim=0)
+
+        for steps in _step_blocks(n_steps, len(ends[0]), internal_batch_size):
+            add(steps)
 
         if means:
             totals = [

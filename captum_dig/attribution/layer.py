@@ -5,7 +5,7 @@ replaces Captum's `LayerIntegratedGradients`; `inputs` integrates.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from captum.attr import LayerIntegratedGradients
@@ -32,8 +32,9 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
     Args:
         forward_func: The model, or a function that runs it, from token ids.
         layer: The layer, or list of layers, to attribute to: usually ``model.get_input_embeddings()``.
-        path: The path from the layer's output for the baselines to its output for the inputs. None for a
-            `MonotonicPath` with its defaults over the rows of the layer, made once.
+        path: The path from the layer's output for the baselines to its output for the inputs; a list of paths for a
+            list of layers, one for each output. None for a `MonotonicPath` with its defaults over the rows of the
+            layer, made once.
         device_ids: As in Captum, for `DataParallel`.
         multiply_by_inputs: As in `DiscretizedIntegratedGradients`.
         spacing: As in `DiscretizedIntegratedGradients`.
@@ -58,7 +59,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         self,
         forward_func: Callable[..., Tensor],
         layer: nn.Module | list[nn.Module],
-        path: PathGenerator | None = None,
+        path: PathGenerator | Sequence[PathGenerator] | None = None,
         device_ids: list[int] | None = None,
         multiply_by_inputs: bool = True,
         *,
@@ -240,6 +241,6 @@ def _default_path(layer: nn.Module | list[nn.Module]) -> MonotonicPath:
     if len({vocabulary.fingerprint for vocabulary in vocabularies}) > 1:
         raise ValueError(
             f"path must be given for {len(layers)} layers with different embedding tables, got None; "
-            "attribute to one layer at a time, or pass a PathGenerator that serves them all"
+            "attribute to one layer at a time, or pass a list with a path for each layer"
         )
     return MonotonicPath(vocabularies[0])

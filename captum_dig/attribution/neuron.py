@@ -4,7 +4,7 @@ Takes the arguments of `inputs`, with a neuron instead of a target; gives attrib
 `NeuronDiscretizedIntegratedGradients` replaces Captum's `NeuronIntegratedGradients`. No other module builds on it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from captum.attr import NeuronIntegratedGradients
@@ -64,7 +64,7 @@ class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
         self,
         forward_func: Callable[..., Tensor],
         layer: nn.Module,
-        path: PathGenerator,
+        path: PathGenerator | Sequence[PathGenerator],
         device_ids: list[int] | None = None,
         multiply_by_inputs: bool = True,
         *,

@@ -1,8 +1,9 @@
 """PathGenerator: from an input and a baseline to the knots of a path between them.
 
 Takes inputs and baselines as Captum passes them to an attribution method (embeddings, batch first). Gives knots of
-shape (P, B, ...), baseline first, or (R, P, B, ...) for R paths that are averaged. A path is straight from knot to
-knot. `captum_dig.quadrature` places the gradient evaluations on it.
+shape (P, B, ...), baseline first, or (R, P, B, ...) for R paths that are averaged; or a `Polyline`, which makes points
+where they are wanted. A path is straight from knot to knot. `captum_dig.quadrature` places the gradient evaluations
+on it.
 """
 
 import reprlib
@@ -14,8 +15,10 @@ import torch
 from torch import Tensor
 
 from captum_dig.errors import PathError
+from captum_dig.paths.bundles import Bundle, Together
 from captum_dig.paths.monotone import is_monotone_path
 from captum_dig.paths.naming import described
+from captum_dig.paths.polylines import Knots, Line, Polyline
 
 if TYPE_CHECKING:
     from captum_dig.paths.walks import Walk
@@ -56,8 +59,42 @@ class PathGenerator(ABC):
         return described(self)
 
     @abstractmethod
-    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
-        """Build the knots: from two tensors of shape (B, ...) one of shape (P, B, ...) or (R, P, B, ...), P >= 2."""
+    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor | Polyline:
+        """Build the path.
+
+        Args:
+            inputs: Where it ends, shape (B, ...).
+            baselines: Where it begins, same shape.
+
+        Returns:
+            The knots, shape (P, B, ...) or (R, P, B, ...), P >= 2. Or a `Polyline` between the same ends, for a path
+            whose knots together take much memory.
+        """
+
+    def lay(self, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]) -> tuple[Bundle, ...]:
+        """Lay the paths of one or several inputs in one time; by default each input moves by itself.
+
+        Args:
+            inputs: Where the paths end, each of shape (B, ...).
+            baselines: Where they begin, of the same shapes.
+
+        Returns:
+            Bundles of paths, all of them averaged.
+
+        Raises:
+            PathError: If the number of paths, or of knots, differs between inputs.
+        """
+        parts = [self._lay_one(end, start) for end, start in zip(inputs, baselines, strict=True)]
+        name, counts = type(self).__name__, sorted({n_paths for _, n_paths in parts})
+        if len(counts) > 1:
+            raise PathError(f"{name} must give every input of a tuple the same number of paths, got {counts}")
+        n_knots = sorted({(polyline.n_pieces + 1) // n_paths for polyline, n_paths in parts})
+        if len(n_knots) > 1:
+            raise PathError(
+                f"{name} must give every input of a tuple the same number of knots, got {n_knots}; "
+                "take a PathPerInput with a path for each input"
+            )
+        return (Together(tuple(polyline for polyline, _ in parts), counts[0]),)
 
     @classmethod
     def named(cls, walk: "Callable[[], Walk]", seed: int | None) -> "PathGenerator":  # noqa: ARG003
@@ -132,13 +169,62 @@ class PathGenerator(ABC):
         with torch.no_grad():
             inputs, baselines = inputs.detach(), baselines.detach()
             knots = self.knots(inputs, baselines)
+            if isinstance(knots, Polyline):
+                knots = Together((knots,)).knots()[0]
             self._check(knots, inputs, baselines)
         return knots
 
-    def _check(self, knots: Tensor, inputs: Tensor, baselines: Tensor) -> None:
+    @final
+    def bundles(self, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]) -> tuple[Bundle, ...]:
+        """Lay the paths of one or several inputs, as `lay` does, and check them; points are made when they are asked.
+
+        Args:
+            inputs: Where the paths end, each of shape (B, ...), floating point, finite.
+            baselines: Where they begin, of the same shapes, dtypes and devices.
+
+        Returns:
+            Bundles of paths, all of them averaged.
+
+        Raises:
+            TypeError: If an input is not floating point.
+            ValueError: If shapes differ, or a value is NaN or infinite.
+            PathError: If the subclass returned something else than paths between these ends.
+        """
+        for place, (end, start) in enumerate(zip(inputs, baselines, strict=True)):
+            _check_ends(end, start, f" {place}" if len(inputs) > 1 else "")
+        with torch.no_grad():
+            return self.lay(tuple(end.detach() for end in inputs), tuple(start.detach() for start in baselines))
+
+    def _lay_one(self, inputs: Tensor, baselines: Tensor) -> tuple[Polyline, int]:
+        """The paths of one input, checked, one behind the other, and their number."""
+        path = self.knots(inputs, baselines)
+        if isinstance(path, Polyline):
+            self._check_polyline(path, inputs, baselines)
+            return path, 1
+        self._check(path, inputs, baselines)
+        ensemble = as_ensemble(path, inputs)
+        return Knots(ensemble.flatten(0, 1)), len(ensemble)
+
+    def _check_polyline(self, path: Polyline, inputs: Tensor, baselines: Tensor) -> None:
+        name = type(self).__name__
+        if (
+            path.inputs.shape != inputs.shape
+            or path.inputs.dtype != inputs.dtype
+            or path.inputs.device != inputs.device
+        ):
+            raise PathError(
+                f"{name}.knots must return a polyline like the inputs, {tuple(inputs.shape)}, {inputs.dtype} on "
+                f"{inputs.device}, got {tuple(path.inputs.shape)}, {path.inputs.dtype} on {path.inputs.device}"
+            )
+        number = torch.zeros((1, len(inputs), 1), dtype=torch.int64, device=inputs.device)
+        share = torch.zeros((1, len(inputs), 1), dtype=path.precise, device=inputs.device)
+        last = path.points(number + path.n_pieces - 1, share + 1)[0]
+        self._check_path(torch.stack([path.points(number, share)[0], last]), inputs, baselines)
+
+    def _check(self, knots: Tensor | Polyline, inputs: Tensor, baselines: Tensor) -> None:
         name = type(self).__name__
         if not isinstance(knots, Tensor):
-            raise PathError(f"{name}.knots must return a tensor, got {type(knots).__name__}")
+            raise PathError(f"{name}.knots must return a tensor or a Polyline, got {type(knots).__name__}")
         extra = knots.dim() - inputs.dim()
         if extra not in (1, 2) or not len(knots) or knots.shape[extra - 1] < 2 or knots.shape[extra:] != inputs.shape:
             expected = ", ".join(map(str, inputs.shape))
@@ -183,9 +269,9 @@ class StraightLine(PathGenerator):
 
     monotone = True
 
-    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
-        """Return the two ends."""
-        return torch.stack([baselines, inputs])
+    def knots(self, inputs: Tensor, baselines: Tensor) -> Polyline:
+        """Return the piece between the two ends, without a copy of these."""
+        return Line(inputs, baselines)
 
     def ways(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Return the two ends: no word depends on the others."""
@@ -250,22 +336,23 @@ def seed_of(source: object) -> int | None:
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
 
-def _check_ends(inputs: Tensor, baselines: Tensor) -> None:
+def _check_ends(inputs: Tensor, baselines: Tensor, place: str = "") -> None:
+    """Require two ends of a path; `place` tells them apart where there are several inputs."""
     if not inputs.is_floating_point():
         raise TypeError(
-            f"inputs must be floating point, got {inputs.dtype}; for token ids attribute to the embedding layer with "
-            "LayerDiscretizedIntegratedGradients"
+            f"inputs{place} must be floating point, got {inputs.dtype}; for token ids attribute to the embedding layer "
+            "with LayerDiscretizedIntegratedGradients"
         )
     if inputs.dim() == 0 or inputs.shape != baselines.shape or inputs.numel() == 0:
         raise ValueError(
-            "inputs and baselines must have one shape (B, ...) that is not empty, "
+            f"inputs{place} and baselines{place} must have one shape (B, ...) that is not empty, "
             f"got {tuple(inputs.shape)} and {tuple(baselines.shape)}"
         )
     if inputs.dtype != baselines.dtype or inputs.device != baselines.device:
         raise ValueError(
-            "inputs and baselines must have one dtype and device, "
+            f"inputs{place} and baselines{place} must have one dtype and device, "
             f"got {inputs.dtype} on {inputs.device} and {baselines.dtype} on {baselines.device}"
         )
     for name, tensor in (("inputs", inputs), ("baselines", baselines)):
         if not bool(tensor.isfinite().all()):
-            raise ValueError(f"{name} must be finite, got NaN or infinity; check the model's weights")
+            raise ValueError(f"{name}{place} must be finite, got NaN or infinity; check the model's weights")

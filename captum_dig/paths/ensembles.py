@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from captum_dig.errors import PathError
-from captum_dig.paths.base import PathGenerator, as_ensemble
+from captum_dig.paths.base import PathGenerator
+from captum_dig.paths.bundles import Bundle
 
 
 class EnsemblePath(PathGenerator):
@@ -61,38 +61,11 @@ class EnsemblePath(PathGenerator):
 
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Collect the paths of all generators; those with fewer knots wait at the inputs."""
-        members = [as_ensemble(path(inputs, baselines), inputs) for path in self.paths]
+        members = [bundle.knots() for bundle in self.lay((inputs,), (baselines,))]
         n_knots = max(member.shape[1] for member in members)
         waiting = [member[:, -1:].expand(-1, n_knots - member.shape[1], *inputs.shape) for member in members]
         return torch.cat([torch.cat(parts, dim=1) for parts in zip(members, waiting, strict=True)])
 
-
-def lay_out(
-    path: PathGenerator, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]
-) -> tuple[tuple[Tensor, ...], int]:
-    """Concatenate the paths of a generator, for several tensors that move together.
-
-    Args:
-        path: The generator; a single path is an ensemble of one.
-        inputs: Where the paths end, each of shape (B, ...).
-        baselines: Where they begin.
-
-    Returns:
-        The knots for each of the inputs, shape (R * P, B, ...), and R.
-
-    Raises:
-        PathError: If the number of paths differs between inputs.
-
-    Example:
-        >>> from captum_dig import StraightLine
-        >>> knots, n_paths = lay_out(EnsemblePath([StraightLine()] * 3), (torch.ones(1, 5),), (torch.zeros(1, 5),))
-        >>> knots[0].shape, n_paths
-        (torch.Size([6, 1, 5]), 3)
-    """
-    ensembles = [as_ensemble(path(end, start), end) for end, start in zip(inputs, baselines, strict=True)]
-    counts = sorted({len(ensemble) for ensemble in ensembles})
-    if len(counts) > 1:
-        raise PathError(
-            f"{type(path).__name__} must give every input of a tuple the same number of paths, got {counts}"
-        )
-    return tuple(ensemble.flatten(0, 1) for ensemble in ensembles), len(ensembles[0])
+    def lay(self, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]) -> tuple[Bundle, ...]:
+        """Lay the paths of all generators, one after the other."""
+        return tuple(bundle for path in self.paths for bundle in path.bundles(inputs, baselines))

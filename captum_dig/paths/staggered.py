@@ -8,18 +8,22 @@ between the path itself, where all words move at once, and Shapley's random orde
 import copy
 import math
 import operator
+import warnings
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from captum_dig.checks import at_least_one
 from captum_dig.paths.anchors import scramble
-from captum_dig.paths.base import PathGenerator, StraightLine, as_ensemble
+from captum_dig.paths.base import PathGenerator, StraightLine
+from captum_dig.paths.bundles import Array, Bundle, Integers, Places, distinct
+from captum_dig.paths.polylines import Polyline
 from captum_dig.paths.walks import Walk
 
-# Elements of the knots that are made together.
-_BLOCK = 2**22
 # Times are float64; where one differs from a knot of the inner path by so little of a piece, it is that knot.
 _ROUNDING = 1e-9
 
@@ -39,12 +43,11 @@ class StaggeredPath(PathGenerator):
     of [0, 1 - width]. Each order by itself stays uniform, and the mean over a few orders is an unbiased estimate of
     the mean over all.
 
-    A member has a knot for each time at which a word starts, passes a knot of the inner path, or stops. If an example
-    has more than `n_knots` such times, its member is the polyline through `n_knots` of them, evenly chosen. It is as
-    monotone and as complete.
+    A member has a knot for each time at which a word starts, passes a knot of the inner path, or stops. Points are made
+    where a node is wanted: an attribution needs the times of the knots, but not the knots.
 
-    Windows are drawn for each tensor alone. Several tensors that move together (a tuple of inputs, a list of layers)
-    share no windows.
+    Several inputs (a tuple, a list of layers) move in one time, and words with the same place or number share their
+    windows. So a word's embedding, position and segment move together.
 
     Args:
         inner: The path of each word: any generator of a single path, such as `StraightLine` or `MonotonicPath`.
@@ -54,8 +57,7 @@ class StaggeredPath(PathGenerator):
         seed: Any integer; two that differ by a multiple of 2**62 are equivalent.
         antithetic: Whether orders come in pairs, s and 1 - width - s: a word that is late in one is early in the other.
             In a text of two interchangeable words both then get the same score.
-        n_knots: The largest number of knots of a member for each example, at least 2. It bounds memory, which is
-            `n_orders` times `n_knots` times that of the inputs, and the time to make them.
+        n_knots: Deprecated, without effect: no knots are kept.
 
     Raises:
         TypeError: If `inner` is no `PathGenerator`, or `seed` no integer.
@@ -79,7 +81,7 @@ class StaggeredPath(PathGenerator):
         seed: int = 0,
         antithetic: bool = True,
         *,
-        n_knots: int = 64,
+        n_knots: int | None = None,
     ) -> None:
         if not isinstance(inner, PathGenerator):
             raise TypeError(f"inner must be a PathGenerator, got {type(inner).__name__}; for example StraightLine()")
@@ -93,19 +95,22 @@ class StaggeredPath(PathGenerator):
         self.n_paths = 1 if width == 1 else self.n_orders
         self.seed = _integer("seed", seed)
         self.antithetic = bool(antithetic)
-        self.n_knots = at_least_one("n_knots", n_knots)
         if self.antithetic and self.n_orders % 2:
             raise ValueError(
                 f"n_orders must be even for pairs of orders, got {n_orders}; take one more, or antithetic=False"
             )
-        if self.n_knots < 2:
-            raise ValueError(f"n_knots must be at least 2, got {n_knots}; a path has two ends")
+        if n_knots is not None:
+            warnings.warn(
+                "n_knots has no effect: points are made where a node is wanted; leave it out",
+                DeprecationWarning,
+                stacklevel=2,
+            )
         self._words: Tensor | None = None
 
     def __repr__(self) -> str:
         return (
             f"StaggeredPath({self.inner!r}, width={self.width:g}, n_orders={self.n_orders}, seed={self.seed}, "
-            f"antithetic={self.antithetic}, n_knots={self.n_knots})"
+            f"antithetic={self.antithetic})"
         )
 
     draws = True
@@ -159,63 +164,146 @@ class StaggeredPath(PathGenerator):
         self.inner.store()
 
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
-        """Draw the windows, choose the times of the knots, and look up where each word is at these."""
-        if inputs.dim() < 2:
-            raise ValueError(
-                f"inputs must have shape (B, T, ...), with words in dimension 1, got {tuple(inputs.shape)}"
-            )
-        ensemble = as_ensemble(self.inner(inputs, baselines), inputs)
+        """Make the knots of every member."""
+        (bundle,) = self.lay((inputs,), (baselines,))
+        return bundle.knots()
+
+    def lay(self, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]) -> tuple[Bundle, ...]:
+        """Draw the windows, and lay the inner paths of all inputs in them."""
+        for end in inputs:
+            if end.dim() < 2:
+                raise ValueError(
+                    f"inputs must have shape (B, T, ...), with words in dimension 1, got {tuple(end.shape)}"
+                )
+        bundles = self.inner.bundles(inputs, baselines)
         # A path may give more members than its `n_paths` says.
-        _check_single(self.inner, len(ensemble))
-        inner = ensemble[0]
-        shape = inputs.shape[:2]
-        moving = (inputs != baselines).reshape(*shape, -1).any(dim=-1).cpu()
-        plans = [self._progress(starts, moving, len(inner) - 1) for starts in self._starts(shape)]
-        n_knots = max(len(plan) for plan in plans)
-        knots = inputs.new_empty(len(plans), n_knots, *inputs.shape)
-        inner = inner.reshape(len(inner), *shape, -1)
-        for member, plan in zip(knots, plans, strict=True):
-            _fill(member.reshape(n_knots, *shape, -1), inner, plan)
-            # Examples with fewer knots wait at the inputs, and so do members.
-            member[len(plan) :] = inputs
-        return knots
+        _check_single(self.inner, sum(bundle.n_paths for bundle in bundles))
+        polylines = bundles[0].polylines
+        if self.width == 1:
+            return bundles
+        windows = [Windows.drawn(line, self._starts(line.inputs.shape[:2]).numpy(), self.width) for line in polylines]
+        return (Staggered(polylines, windows),)
 
     def _starts(self, shape: torch.Size) -> Tensor:
         """The starts of all orders as shares of 1 - width, shape (R, B, T), float64."""
         if self._words is None:
-            starts = draw(torch.arange(shape[1], device="cpu"), self.n_orders, self.seed, self.antithetic)[
-                :, None
-            ].expand(-1, *shape)
-        elif self._words.shape == shape:
-            starts = draw(self._words, self.n_orders, self.seed, self.antithetic)
-        else:
+            places = torch.arange(shape[1], device="cpu")
+            return draw(places, self.n_orders, self.seed, self.antithetic)[:, None].expand(-1, *shape)
+        if self._words.shape != shape:
             raise ValueError(
                 f"inputs must have the batch and tokens of the words, {tuple(self._words.shape)}, got {tuple(shape)}; "
                 "group the path again for each batch"
             )
-        return starts[:1] if self.width == 1 else starts
+        return draw(self._words, self.n_orders, self.seed, self.antithetic)
 
-    def _progress(self, starts: Tensor, moving: Tensor, n_pieces: int) -> Tensor:
-        """How many pieces of the inner path each word has behind it at each knot, shape (P, B, T), float64."""
-        # Invariant: progress rises with the knots, from 0 at the first knot to n_pieces at the last; words that do not
-        # move stay at 0 until then. Two words with starts 0 and 1, width 1/2, on a line (one piece). The windows are
-        # [0, 1/2] and [1/2, 1], the times are 0, 1/2, 1, and progress is (0, 0), (1, 0), (1, 1): three knots.
+
+class Windows:
+    """When the words of one input move in each order.
+
+    Args:
+        polyline: The inner paths of the words.
+        begins: The times at which they start, shape (R, B, W).
+        length: How long each moves.
+        moving: Which words move, shape (B, W).
+
+    Attributes:
+        length: How long each word moves.
+    """
+
+    def __init__(self, polyline: Polyline, begins: Array, length: float, moving: npt.NDArray[np.bool_]) -> None:
+        self.length = length
+        self._begins, self._n_pieces, self._moving = begins, polyline.n_pieces, moving
+        self._speeds = polyline.lengths().cpu().numpy().astype(np.float64) * (polyline.n_pieces / length)
+
+    @classmethod
+    def drawn(cls, polyline: Polyline, starts: Array, width: float) -> "Windows":
+        """Make windows from starts as shares of 1 - width, shape (R, B, W)."""
+        moving = polyline.words_of(polyline.inputs != polyline.baselines).any(dim=-1).cpu().numpy()
         # With width 0 only the order of the starts counts: word after word gets one unit of time.
-        begins = starts * (1 - self.width) if self.width else _ranks(starts, moving).to(torch.float64)
-        length = self.width or 1.0
-        passes = begins[..., None] + length * (torch.arange(n_pieces + 1, dtype=torch.float64, device="cpu") / n_pieces)
-        # passes[b, t, k]: when word t passes knot k of its inner path; never, if it does not move.
-        passes[~moving] = math.inf
-        times, last = _choose(passes.flatten(1), self.n_knots)
-        progress = (times[..., None] - begins).div_(length).clamp_(0, 1).mul_(n_pieces)
-        # A word at a knot of the inner path must be exactly at it.
-        whole = progress.round()
-        progress = torch.where((progress - whole).abs() < _ROUNDING, whole, progress)
-        progress[:, ~moving] = 0
-        progress[0] = 0
-        # From its last time on, an example waits at its inputs.
-        progress[torch.arange(len(times), device="cpu")[:, None] >= last] = n_pieces
-        return progress
+        return cls(polyline, starts * (1 - width) if width else ranks(starts, moving), width or 1.0, moving)
+
+    def events(self) -> tuple[Array, Array, Integers]:
+        """Return the times at which words pass knots of their paths, and the changes there.
+
+        Returns:
+            For each order, example, and knot of a word: the time, infinite for a word that does not move; the change of
+            the squared speed of all words together; and the change of the number of moving words. Shape (R, B, N) each.
+        """
+        shape = (*self._begins.shape, self._n_pieces + 1)
+        times = self._begins[..., None] + self.length * (np.arange(self._n_pieces + 1) / self._n_pieces)
+        times[:, ~self._moving] = math.inf
+        squares = np.moveaxis(self._speeds, 0, -1) ** 2
+        nothing = np.zeros((*squares.shape[:-1], 1))
+        changes = np.diff(np.concatenate([nothing, squares, nothing], axis=-1))
+        movers = np.zeros(self._n_pieces + 1, dtype=np.int64)
+        movers[0] += 1
+        movers[-1] -= 1
+        wide = (*self._begins.shape[:2], -1)
+        return (
+            times.reshape(wide),
+            np.broadcast_to(changes, shape).reshape(wide),
+            np.broadcast_to(movers, shape).reshape(wide),
+        )
+
+    def progress(self, path: Integers, times: Array) -> tuple[Integers, Array]:
+        """Find each word's place on its inner path.
+
+        Args:
+            path: The orders, shape (n,).
+            times: Times, shape (n, B).
+
+        Returns:
+            Numbers of pieces and fractions of these, shape (n, B, W).
+        """
+        # Invariant: progress, in pieces, rises with the time from 0 to n_pieces. A word with a whole number is at that
+        # knot of its inner path, bit for bit. Two words with starts 0 and 1, width 1/2, on a line (one piece): the
+        # windows are [0, 1/2] and [1/2, 1]. At the times 0, 1/2, 1 progress is (0, 0), (1, 0), (1, 1).
+        going = np.clip((times[..., None] - self._begins[path]) / self.length, 0, 1) * self._n_pieces
+        whole = np.round(going)
+        going = np.where(np.abs(going - whole) < _ROUNDING, whole, going)
+        piece = np.minimum(np.floor(going), self._n_pieces - 1).astype(np.int64)
+        return piece, going - piece
+
+
+class Staggered(Bundle):
+    """Paths on which each word moves in a window of its own.
+
+    Args:
+        polylines: The inner path of each input.
+        windows: The windows of each input, in the same orders.
+    """
+
+    def __init__(self, polylines: tuple[Polyline, ...], windows: list[Windows]) -> None:
+        times, changes, movers = (
+            np.concatenate(parts, axis=2) for parts in zip(*(w.events() for w in windows), strict=True)
+        )
+        n_orders, n_examples, n_events = times.shape
+        super().__init__(polylines, n_orders)
+        self._windows = windows
+        # Rows are orders of examples.
+        times = times.reshape(-1, n_events)
+        by_time = np.argsort(times, axis=1, kind="stable")
+        different, numbers = distinct(times)
+        speeds = _after(changes.reshape(times.shape), by_time, numbers, different.shape[1])
+        moving = _after(movers.reshape(times.shape), by_time, numbers, different.shape[1])
+        # Where no word moves, a sum of changes may differ from 0 by rounding.
+        lengths = np.sqrt(np.where(moving > 0, np.maximum(speeds, 0), 0))[:, :-1] * np.diff(different)
+        # Single precision, as of lengths that are measured: words that are equal stay so.
+        lengths = lengths.astype(np.float32).astype(np.float64)
+        self._lengths: Array = np.moveaxis(lengths.reshape(n_orders, n_examples, -1), 1, 2)
+        self._times: Array = np.moveaxis(different.reshape(n_orders, n_examples, -1), 1, 2)
+
+    def lengths(self) -> Array:
+        """Return the length of each piece, from the speeds of the words that move meanwhile."""
+        return self._lengths
+
+    def where(self, which: int, places: Places) -> tuple[Integers, Array]:
+        """Find the time of each place, and the progress of each word at it."""
+        examples = np.arange(self._times.shape[2])
+        path = places.path[:, None]
+        start, stop = self._times[path, places.piece, examples], self._times[path, places.piece + 1, examples]
+        times = np.where(places.fraction == 1, stop, start + places.fraction * (stop - start))
+        return self._windows[which].progress(places.path, times)
 
 
 def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool) -> Tensor:
@@ -264,55 +352,38 @@ def _check_single(inner: PathGenerator, n_paths: int) -> None:
         )
 
 
-def _ranks(starts: Tensor, moving: Tensor) -> Tensor:
-    """For each word the number of different starts of moving words before its own, shape (B, T)."""
-    ordered, places = torch.where(moving, starts, math.inf).sort(dim=1)
-    later = ordered.diff(dim=1, prepend=ordered[:, :1]) > 0
-    return torch.empty_like(places).scatter_(1, places, later.cumsum(dim=1))
+def ranks(starts: Array, moving: npt.NDArray[np.bool_]) -> Array:
+    """Count for each word the different starts of moving words before its own.
 
-
-def _choose(passes: Tensor, n_knots: int) -> tuple[Tensor, Tensor]:
-    """Choose at most `n_knots` different times of each example from its passes, (B, N), infinite where there is none.
+    Args:
+        starts: Shape (R, B, W).
+        moving: Which words move, shape (B, W).
 
     Returns:
-        Times, rising, the last one repeated, shape (P, B), and the number of the first knot at the last time, shape
-        (B,).
+        Whole numbers, shape (R, B, W).
+
+    Example:
+        >>> ranks(np.array([[[0.7, 0.1, 0.1, 0.4]]]), np.array([[True, True, True, False]])).tolist()
+        [[[1.0, 0.0, 0.0, 2.0]]]
     """
-    # Invariant: the first and the last time of an example are always chosen. With n_knots = 3 and the passes
-    # 0, 1/4, 1/2, 1/2, 3/4, 1 there are 5 different times and 4 gaps between them. The numbers of the chosen times are
-    # 0, 2 and 4, and the times 0, 1/2 and 1.
-    ordered = passes.sort(dim=1).values
-    new = ordered.isfinite()
-    new[:, 1:] &= ordered[:, 1:] > ordered[:, :-1]
-    different = torch.where(new, ordered, math.inf).sort(dim=1).values
-    n_gaps = (new.sum(dim=1) - 1).clamp(min=0)
-    last = n_gaps.clamp(max=n_knots - 1)
-    steps = torch.arange(max(2, int(last.max()) + 1), device="cpu")[:, None].minimum(last)
-    # The nearest integer to steps * n_gaps / last, in integers.
-    chosen = (2 * steps * n_gaps + last) // (2 * last).clamp(min=1)
-    times = different.gather(1, chosen.T).T
-    # An example in which nothing moves has no times.
-    return times.nan_to_num(posinf=0.0), last
+    starts = np.where(moving, starts, math.inf)
+    order = np.argsort(starts, axis=-1, kind="stable")
+    ordered = np.take_along_axis(starts, order, axis=-1)
+    later = np.zeros(starts.shape)
+    later[..., 1:] = ordered[..., 1:] > ordered[..., :-1]
+    counted = np.empty_like(later)
+    np.put_along_axis(counted, order, np.cumsum(later, axis=-1), axis=-1)
+    return counted
 
 
-def _fill(member: Tensor, inner: Tensor, progress: Tensor) -> None:
-    """Write into (P, B, T, F) the point of the inner path, (Q, B, T, F), that each word has reached at each knot."""
-    # Invariant: a word with progress k, a whole number, is at knot k of its inner path, bit for bit. With the inner
-    # knots 0, 10, 30 and a progress of 0, 1.5, 2 a word is at 0, then half-way from 10 to 30, at 20, then at 30.
-    n_pieces, n_examples, n_words = len(inner) - 1, *inner.shape[1:3]
-    precise = torch.promote_types(inner.dtype, torch.float32)
-    rows = torch.arange(n_examples, device=inner.device)[:, None]
-    columns = torch.arange(n_words, device=inner.device)
-    step = max(1, _BLOCK // inner[0].numel())
-    for points, going in zip(member[: len(progress)].split(step), progress.split(step), strict=True):
-        piece = going.floor().clamp_(max=n_pieces - 1)
-        share = (going - piece).to(precise)[..., None].to(inner.device)
-        piece = piece.to(torch.int64).to(inner.device)
-        if n_pieces == 1:
-            left, right = inner.to(precise)
-        else:
-            left, right = inner[piece, rows, columns].to(precise), inner[piece + 1, rows, columns].to(precise)
-        low, high = torch.minimum(left, right), torch.maximum(left, right)
-        # From the left and then into the piece: this is monotone in floating point, which `lerp` is not.
-        reached = torch.mul(right - left, share).add_(left).clamp_(low, high)
-        points.copy_(torch.where(share >= 1, right, reached))
+def _after(changes: npt.NDArray[Any], by_time: Integers, numbers: Integers, n_times: int) -> npt.NDArray[Any]:
+    """Sum the changes up to and at each of the different times: shape (B, N) to (B, P), 0 behind the last one."""
+    sums = np.cumsum(np.take_along_axis(changes, by_time, axis=1), axis=1)
+    after = np.zeros((len(changes), n_times), dtype=changes.dtype)
+    # Of equal times the last one wins, which has all changes behind it. Words that do not move come last of all.
+    rows = np.arange(len(changes))[:, None]
+    last = np.ones(numbers.shape, dtype=bool)
+    last[:, :-1] = numbers[:, 1:] > numbers[:, :-1]
+    row, column = np.nonzero(last & (numbers >= 0))
+    after[rows[row, 0], numbers[row, column]] = sums[row, column]
+    return after

@@ -1,9 +1,10 @@
 """WordPath: from word to word, monotone in every coordinate.
 
-Takes a `Vocabulary` and a table of walks over it; gives knots. It recognises words by their vectors, looks up the words
-on their way, and monotonizes these one after the other. `captum_dig.quadrature` comes next.
+Takes a `Vocabulary` and a table of walks over it; gives polylines. It recognises words by their vectors, looks up the
+words on their way, and monotonizes these one after the other. `captum_dig.quadrature` comes next.
 """
 
+import math
 from abc import abstractmethod
 from collections import OrderedDict
 from typing import Any, cast
@@ -13,8 +14,10 @@ from torch import Tensor
 
 from captum_dig.paths.anchors import AnchorSearch
 from captum_dig.paths.base import PathGenerator, seed_of
+from captum_dig.paths.bundles import Together
 from captum_dig.paths.folders import TableFolder, digest
 from captum_dig.paths.monotone import monotonize
+from captum_dig.paths.polylines import Polyline
 from captum_dig.paths.tables import RankedTable, WalkTable
 from captum_dig.paths.walks import Walk
 from captum_dig.threads import Lock
@@ -22,6 +25,8 @@ from captum_dig.vocabulary import Vocabulary, check_rows
 
 # Tables kept, one per baseline vector; a ranked table of a 256,000-word vocabulary takes 65 MB.
 _TABLES = 8
+# Elements of the points of walks that are kept; further ones are made again.
+_KEPT = 2**23
 
 
 class WordPath(PathGenerator):
@@ -123,52 +128,151 @@ class WordPath(PathGenerator):
                 self._tables.popitem(last=False)
             return self._tables[key]
 
-    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
-        """Walk from each vector to its baseline, monotonize the anchors, and return the points in reverse."""
+    def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor | Polyline:
+        """Look up the anchors of every different word once; the polyline monotonizes them."""
         if inputs.dim() < 2 or inputs.shape[-1] != self.vocabulary.dim:
             raise ValueError(
                 f"inputs must have shape (B, ..., {self.vocabulary.dim}), the width of the vocabulary, "
                 f"got {tuple(inputs.shape)}; "
                 "attribute to the layer that `model.get_input_embeddings()` returns"
             )
-        # Half precision would round every step. One rounding at the end keeps the paths monotone.
-        precise = torch.promote_types(inputs.dtype, torch.float32)
+        if inputs.dim() == 2:
+            # The words of a polyline of shape (B, D) are coordinates, and a walk moves none by itself.
+            return Together((cast("Polyline", self.knots(inputs[:, None], baselines[:, None])),)).knots()[0, :, :, 0]
         ends = inputs.reshape(-1, inputs.shape[-1])
         starts = baselines.reshape(-1, baselines.shape[-1])
+        firsts, numbers = self._different(ends, starts)
+        ends, starts = ends[firsts], starts[firsts]
+        rows, anchors = self._anchors(ends, starts)
+        return Monotonized(inputs, baselines, numbers.to(inputs.device), (ends, starts), rows, anchors)
+
+    def _different(self, ends: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Find the different pairs of (N, D) ends: where each stands first, (U,), and the number of each, (N,)."""
+        rows, goals = (self.vocabulary.find(vectors.to("cpu", torch.float32)) for vectors in (ends, starts))
+        places = torch.arange(len(ends), device="cpu")
+        known = (rows >= 0) & (goals >= 0)
+        keys = torch.where(known, rows * len(self.vocabulary) + goals, -1 - places)
+        numbers = torch.unique(keys, return_inverse=True)[1]
+        firsts = torch.full((int(numbers.max()) + 1,), len(ends), device="cpu").scatter_reduce(
+            0, numbers, places, "amin"
+        )
+        # Vectors of double precision may differ and be the same row.
+        same = [(vectors == vectors[firsts[numbers].to(vectors.device)]).all(dim=1).cpu() for vectors in (ends, starts)]
+        other = (~(same[0] & same[1])).nonzero()[:, 0]
+        numbers[other] = len(firsts) + torch.arange(len(other), device="cpu")
+        return torch.cat([firsts, other]), numbers
+
+    def _anchors(self, ends: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors, (M, D), and for each anchor its number among these, (m, U), from the input's side, or -1.
+
+        -1 stands for the baseline itself, which need not be a row: where a word rests, or a walk is without candidates.
+        """
+        ids = torch.full((self.n_anchors, len(ends)), -1, dtype=torch.int64, device="cpu")
         moving = (ends != starts).any(dim=1)
-        knots = ends.expand(self.n_anchors + 2, *ends.shape).clone()
-        knots[0] = starts
         if bool(moving.any()):
-            knots[:, moving] = self._walk(ends[moving].to(precise), starts[moving].to(precise)).to(inputs.dtype)
-        return knots.reshape(len(knots), *inputs.shape)
+            ids[:, moving.cpu()] = self._walk(ends[moving], starts[moving])
+        if ends.device.type == "cpu" and ends.dtype == self.vocabulary.rows.dtype:
+            return self.vocabulary.rows, ids
+        # Each row is copied once to the device of the inputs.
+        met, numbers = torch.unique(ids.clamp(min=0), return_inverse=True)
+        rows = self.vocabulary.rows[met].to(ends.device, torch.promote_types(ends.dtype, torch.float32))
+        return rows, torch.where(ids < 0, ids, numbers).to(ends.device)
 
-    def _walk(self, inputs: Tensor, baselines: Tensor) -> Tensor:
-        """Knots of vectors that differ from their baselines: two tensors (N, D) to one of (m + 2, N, D)."""
-        anchors = self._anchors(inputs, baselines)
-        points = [inputs]
-        for anchor in anchors:
-            points.append(monotonize(anchor, points[-1], baselines, self.n_anchors))
-        return torch.stack([*points, baselines]).flip(0)
-
-    def _anchors(self, inputs: Tensor, baselines: Tensor) -> Tensor:
-        """Vectors of the anchors, shape (m, N, D), from the input's side."""
-        starts = self.vocabulary.locate(inputs)
-        goals = baselines.to("cpu", torch.float32)
+    def _walk(self, ends: Tensor, starts: Tensor) -> Tensor:
+        """The anchors of vectors that differ from their baselines, (N, D): row ids, (m, N), on the CPU."""
+        words = self.vocabulary.locate(ends)
+        goals = starts.to("cpu", torch.float32)
         goal_ids = self.vocabulary.find(goals)
         # Comparing ids is quicker than comparing rows.
         strange = goal_ids < 0
         which = goal_ids.clone()
         which[strange] = -1 - torch.unique(goals[strange], dim=0, return_inverse=True)[1]
-        ids = torch.empty((self.n_anchors, len(inputs)), dtype=torch.int64, device="cpu")
+        ids = torch.empty((self.n_anchors, len(ends)), dtype=torch.int64, device="cpu")
         for number in which.unique():
             here = which == number
             first = int(here.to(torch.int8).argmax())
-            ids[:, here] = self.table(goals[first]).walk(starts[here], int(goal_ids[first]))[:, 1:].T
-        # Each row is copied once to the device of the inputs.
-        met, places = torch.unique(ids.clamp(min=0), return_inverse=True)
-        anchors = self.vocabulary.rows[met].to(inputs)[places.to(inputs.device)]
-        # A walk without candidates waits at the baseline, which need not be a row.
-        return torch.where((ids < 0)[..., None].to(inputs.device), baselines, anchors)
+            ids[:, here] = self.table(goals[first]).walk(words[here], int(goal_ids[first]))[:, 1:].T
+        return ids
+
+
+class Monotonized(Polyline):
+    """Walks from word to word, monotonized when a point is wanted.
+
+    A word that stands in several places of a batch has one walk. Points depend on those before them, so every few
+    points of each walk are kept, and those between are made again.
+
+    Args:
+        inputs: Where the paths end, shape (B, T, ..., D).
+        baselines: Where they begin, same shape.
+        numbers: The walk of each vector of the inputs, shape (N,), on their device.
+        ends: Where the walks begin and where they end, two tensors of shape (U, D).
+        rows: Vectors of anchors, shape (M, D), float32 or wider.
+        anchors: The number of each anchor among the rows, from the input's side, shape (m, U); -1 for the baseline.
+    """
+
+    def __init__(
+        self,
+        inputs: Tensor,
+        baselines: Tensor,
+        numbers: Tensor,
+        ends: tuple[Tensor, Tensor],
+        rows: Tensor,
+        anchors: Tensor,
+    ) -> None:
+        super().__init__(inputs, baselines, len(anchors) + 1)
+        self._numbers = numbers.reshape(len(inputs), -1)
+        # Half precision would round every step. One rounding at the end keeps the paths monotone.
+        start, self._goals = (vectors.to(self.precise) for vectors in ends)
+        self._rows, self._n_anchors = rows, len(anchors)
+        # The last step goes to the baseline.
+        self._anchors = torch.cat([anchors, torch.full_like(anchors[:1], -1)])
+        self._stride = math.ceil(len(self._anchors) * start.numel() / _KEPT)
+        every = torch.arange(len(start), device=start.device)
+        kept, lengths, point = [start], [], start
+        for step in range(self.n_pieces):
+            after = self._advance(point, every, step)
+            lengths.append((self._rounded(point) - self._rounded(after)).norm(dim=1))
+            point = after
+            if (step + 1) % self._stride == 0:
+                kept.append(point)
+        self._kept = torch.stack(kept)
+        self._lengths = torch.stack(lengths[::-1])
+
+    def lengths(self) -> Tensor:
+        """Return the lengths of the pieces, measured when the walks were made."""
+        each = self._lengths[:, self._numbers].unflatten(2, (self.n_words, -1))
+        # A word of one vector keeps its length to the last bit.
+        lengths: Tensor = each.norm(dim=-1) if each.shape[-1] > 1 else each[..., 0]
+        return lengths
+
+    def pieces(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Make the points before and behind each piece."""
+        n_vectors = self._numbers.shape[1]
+        if numbers.shape[-1] not in (1, n_vectors):
+            numbers = numbers.repeat_interleave(n_vectors // self.n_words, dim=-1)
+        # A walk goes the other way: the end of the last piece is its first point.
+        steps = (self.n_pieces - 1 - numbers).expand(*numbers.shape[:2], n_vectors)
+        walks = self._numbers.expand_as(steps).reshape(-1)
+        shape = (*steps.shape[:2], self.n_words, -1)
+        steps = steps.reshape(-1)
+        right = self._kept[steps // self._stride, walks]
+        for further in range(self._stride - 1):
+            before = steps // self._stride * self._stride + further
+            after = self._advance(right, walks, before.clamp(max=self.n_pieces - 1))
+            right = torch.where((before < steps)[:, None], after, right)
+        left = self._advance(right, walks, steps)
+        return self._rounded(left).reshape(shape), self._rounded(right).reshape(shape)
+
+    def _advance(self, points: Tensor, walks: Tensor, steps: Tensor | int) -> Tensor:
+        """Go one step further on some walks, from points of shape (N, D)."""
+        goals, anchors = self._goals[walks], self._anchors[steps, walks]
+        there = torch.where((anchors < 0)[:, None], goals, self._rows[anchors.clamp(min=0)])
+        after: Tensor = monotonize(there, points, goals, self._n_anchors)
+        return after
+
+    def _rounded(self, points: Tensor) -> Tensor:
+        """Round points to the dtype of the inputs, as knots are."""
+        return points.to(self.inputs.dtype).to(self.precise)
 
 
 class MonotonicPath(WordPath):

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
 import numpy as np
-import numpy.typing as npt
 
 from captum_dig.catalogue import CATALOGUE
 from captum_dig.checks import at_least_one
-
-Array = npt.NDArray[np.float64]
+from captum_dig.paths.bundles import Array, cumulate
 
 # Up to here NumPy's own nodes, to the last bit; 0.1 s.
 _FEW_NODES = 256
@@ -197,23 +195,6 @@ def check_method(method: str | QuadratureRule) -> QuadratureRule:
             f"method must be one of {', '.join(map(repr, RULES))}, got {method!r}; the anchor search is `strategy`"
         )
     return RULES[method]
-
-
-def cumulate(lengths: Array) -> Array:
-    """Return where the pieces begin and end on [0, 1], shape (P, B): the running sum of their shares."""
-    breaks = np.concatenate([np.zeros((1, lengths.shape[1])), np.cumsum(lengths, axis=0)])
-    # Knots that are repeated at the end must change nothing, not even the rounding: all of them lie at 1.
-    breaks[1:-1][~not_over(lengths)[1:]] = 1.0
-    breaks[-1] = 1.0
-    # Rounding can lift a sum above 1.
-    capped: Array = np.minimum(breaks, 1.0)
-    return capped
-
-
-def not_over(lengths: Array) -> npt.NDArray[np.bool_]:
-    """Mark the pieces up to the last one that has a length, shape (S, B)."""
-    backwards: npt.NDArray[np.bool_] = np.logical_or.accumulate(lengths[::-1] > 0, axis=0)
-    return backwards[::-1]
 
 
 def _even(n: int) -> Array:
