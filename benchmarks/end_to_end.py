@@ -1,9 +1,10 @@
-"""What does a path of words cost, next to Captum's LayerIntegratedGradients on the same model, text and steps?
+"""What does a path cost, next to Captum's LayerIntegratedGradients on the same model, text and steps?
 
-Three comparisons, each with Captum's class and this package's in turn: the time of an attribution once the rows that it
+Four comparisons, each with Captum's class and this package's in turn: the time of an attribution once the rows that it
 meets are ranked; the peak memory of a process that does nothing else, at few and many steps with the same
-`internal_batch_size`; and the share of the path in the time of a batch of long texts. Texts are random words, each one
-different, which is the worst case for the path.
+`internal_batch_size`; the share of the path in the time of a batch of long texts; and time and memory over the loaded
+model for every kind of path and models of three sizes, on one thread. Texts are random words, each one different,
+which is the worst case for the path.
 
     python -m benchmarks.end_to_end --model FOLDER --out benchmarks/results/end_to_end.json
     python -m benchmarks.end_to_end --bert-base --device cuda --out benchmarks/results/end_to_end-gpu.json
@@ -13,6 +14,8 @@ different, which is the worst case for the path.
 import argparse
 import functools
 import statistics
+import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +24,39 @@ import transformers
 from captum.attr import LayerIntegratedGradients
 from torch import Tensor
 
-from benchmarks._measuring import alone, clock, environment, peak_gb, write
-from captum_dig import LayerDiscretizedIntegratedGradients, MonotonicPath, Vocabulary
+from benchmarks._measuring import alone, clock, environment, peak_gb, rounded, write
+from captum_dig import (
+    LayerDiscretizedIntegratedGradients,
+    MonotonicPath,
+    PathGenerator,
+    StaggeredPath,
+    StraightLine,
+    Vocabulary,
+)
+from captum_dig.paths.folders import TableFolder
+
+
+@dataclass(frozen=True)
+class Size:
+    """A BERT with random weights, a batch for it, and how often it is explained."""
+
+    layers: int
+    width: int
+    n_rows: int
+    n_texts: int
+    n_tokens: int
+    rows_at_once: int
+    n_steps: int = 48
+    turns: int = 2
+
+
+# As many rows at once as Captum's user would take: two steps of eight texts, and two of one long text.
+SIZES = {
+    "small": Size(layers=2, width=64, n_rows=2_000, n_texts=8, n_tokens=20, rows_at_once=384, turns=9),
+    "wide": Size(layers=1, width=768, n_rows=30_522, n_texts=8, n_tokens=256, rows_at_once=16),
+    "long": Size(layers=1, width=4_096, n_rows=8_192, n_texts=1, n_tokens=1_024, rows_at_once=2, turns=1),
+}
+PATHS = ("straight line", "greedy", "staggered, 4 orders", "staggered, 24 orders")
 
 DEMO = Path(__file__).parents[1] / "captum_dig" / "demo"
 ROWS_AT_ONCE = 50
@@ -44,8 +78,9 @@ def main() -> None:
             for name in ("captum", "captum_dig")
         },
         "long_texts": alone(long_texts, model, device, (2, 16, 3) if tiny else (8, 512, 50)),
+        "paths": {name: compared(SIZES[name], device) for name in (("small",) if tiny else arguments.sizes)},
     }
-    for name in ("time", "memory", "long_texts"):
+    for name in ("time", "memory", "long_texts", "paths"):
         print(name, report[name])
     write(report, arguments.out)
 
@@ -57,6 +92,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--bert-base", action="store_true", help="random weights in BERT's base size instead")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--out", type=Path, help="JSON file to write")
+    parser.add_argument("--sizes", nargs="*", choices=SIZES, default=list(SIZES), help="models to compare all paths on")
     parser.add_argument("--tiny", action="store_true", help="short texts, few steps")
     return parser.parse_args()
 
@@ -149,6 +185,90 @@ def long_texts(folder: str | None, device: str, sizes: tuple[int, int, int]) -> 
         "path_share_percent": 100 * warm / gradients,
         "path_share_cold_percent": 100 * cold / gradients,
     }
+
+
+def compared(size: Size, device: str) -> dict[str, Any]:
+    """Seconds of an attribution along each path, peak memory over the loaded model in MB, and both next to Captum's."""
+    with tempfile.TemporaryDirectory() as folder:
+        alone(rank, size, folder)
+        megabytes = {name: alone(added_mb, size, name, device, folder) for name in ("captum", *PATHS)}
+        seconds = alone(in_turn, size, device, folder)
+    return {
+        "size": asdict(size),
+        "seconds": seconds,
+        "time_ratio": {name: rounded(seconds[name] / seconds["captum"]) for name in PATHS},
+        "megabytes": megabytes,
+        "memory_ratio": {name: rounded(megabytes[name] / megabytes["captum"]) for name in PATHS},
+    }
+
+
+def rank(size: Size, folder: str) -> None:
+    """Rank the rows that the text meets, and keep them for the processes that are measured."""
+    model = of_size(size, "cpu")
+    method = along("greedy", model, folder)
+    attribute(method, words(model, size.n_texts, size.n_tokens), 1, size.rows_at_once)
+    method.path.store()
+
+
+def added_mb(size: Size, name: str, device: str, folder: str) -> float:
+    """The most memory that a process holds over the loaded model while it makes its only attribution."""
+    torch.set_num_threads(1)
+    model = of_size(size, device)
+    ids = words(model, size.n_texts, size.n_tokens)
+    before = held(device)
+    attribute(along(name, model, folder), ids, size.n_steps, size.rows_at_once)
+    return rounded(held(device) - before)
+
+
+def held(device: str) -> float:
+    """The most memory so far, in MB: the GPU's, or the whole process's."""
+    return torch.cuda.max_memory_allocated() / 1e6 if device == "cuda" else 1e3 * peak_gb()
+
+
+def in_turn(size: Size, device: str, folder: str) -> dict[str, float]:
+    """The fewest seconds of each path; the first turn, which loads ranked rows, does not count where there are more."""
+    torch.set_num_threads(1)
+    model = of_size(size, device)
+    ids = words(model, size.n_texts, size.n_tokens)
+    methods = {name: along(name, model, folder) for name in ("captum", *PATHS)}
+    attribute(methods["greedy"], ids, 1, size.rows_at_once)
+    seconds: dict[str, list[float]] = {name: [] for name in methods}
+    for _ in range(size.turns):
+        for name, method in methods.items():
+            seconds[name].append(clock(functools.partial(attribute, method, ids, size.n_steps, size.rows_at_once)))
+    return {name: rounded(min(values[1:] or values)) for name, values in seconds.items()}
+
+
+def of_size(size: Size, device: str) -> Any:
+    """A model with random weights."""
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=size.n_rows,
+        hidden_size=size.width,
+        num_hidden_layers=size.layers,
+        num_attention_heads=max(2, size.width // 64),
+        intermediate_size=4 * size.width,
+        max_position_embeddings=size.n_tokens,
+    )
+    return transformers.BertForSequenceClassification(config).eval().to(device)
+
+
+def along(name: str, model: Any, folder: str) -> Any:
+    """The attribution class along a path, or Captum's."""
+
+    def forward(input_ids: Tensor) -> Tensor:
+        logits: Tensor = model(input_ids).logits
+        return logits
+
+    layer = model.get_input_embeddings()
+    if name == "captum":
+        return LayerIntegratedGradients(forward, layer)
+    path: PathGenerator = StraightLine()
+    if name == "greedy":
+        path = MonotonicPath(Vocabulary.from_layer(layer), folder=TableFolder(folder))
+    elif name != "straight line":
+        path = StaggeredPath(path, n_orders=int(name.split()[1]))
+    return LayerDiscretizedIntegratedGradients(forward, layer, path)
 
 
 if __name__ == "__main__":

@@ -180,7 +180,8 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         def add(steps: slice) -> None:
             """Add the gradients of some steps; what they take is free again afterwards."""
             n_here = steps.stop - steps.start
-            nodes = tuple(schedule.nodes(steps, i).flatten(0, 1).requires_grad_() for i in range(len(ends)))
+            points, weights = zip(*(schedule.on_path(steps, i) for i in range(len(ends))), strict=True)
+            nodes = tuple(point.flatten(0, 1).requires_grad_() for point in points)
             with failures_explained(inputs if isinstance(inputs, tuple) else (inputs,)):
                 gradients = self.gradient_func(
                     forward_fn=forward_func,
@@ -194,11 +195,12 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                     continue
                 # Captum keeps steps before examples in dimension 0.
                 stepwise = gradient.detach().unflatten(0, (n_here, -1))
-                totals[i] += (stepwise * schedule.weights(steps, i)).sum(dim=0)
+                totals[i] += (stepwise * weights[i]).sum(dim=0)
                 if means:
                     means[i] += (stepwise * schedule.widths(steps, like=totals[i])).sum(dim=0)
 
-        for steps in _step_blocks(n_steps, len(ends[0]), internal_batch_size):
+        # From the inputs to the baselines, the way that walks from word to word are made.
+        for steps in reversed(list(_step_blocks(n_steps, len(ends[0]), internal_batch_size))):
             add(steps)
 
         if means:

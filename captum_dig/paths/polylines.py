@@ -73,34 +73,43 @@ class Polyline(ABC):
         Returns:
             Shape (n, B, ...), dtype and device of the inputs.
         """
-        left, right = self.pieces(numbers)
-        share = fractions[..., None]
-        # From the left and then into the piece: this is monotone in floating point, which `lerp` is not.
-        reached = torch.mul(right - left, share).add_(left)
-        reached.clamp_(torch.minimum(left, right), torch.maximum(left, right))
-        reached = torch.where(share >= 1, right, reached)
+        reached = between(*self.pieces(numbers), fractions[..., None])
         return reached.to(self.inputs.dtype).reshape(len(numbers), *self.inputs.shape)
 
-    def moves(self, begin: Tensor, head: Tensor, end: Tensor | None = None, tail: Tensor | None = None) -> Tensor:
-        """Return displacements: shares of the pieces `begin` and `end`, and the whole pieces between these.
+    def steps(
+        self,
+        node: Tensor,
+        share: Tensor,
+        begin: Tensor,
+        head: Tensor,
+        end: Tensor | None = None,
+        tail: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the nodes of some steps, and the displacements over their cells.
+
+        A displacement is made of shares of the pieces `begin` and `end`, and the whole pieces between these.
 
         Args:
-            begin: The numbers of pieces, shape (n, B, 1) or (n, B, W), int64.
-            head: The share of each of these, same shape, dtype `precise`.
-            end: The numbers of the last pieces, same shape, at least `begin`; None where all equal `begin`.
+            node: The numbers of the nodes' pieces, shape (n, B, 1) or (n, B, W), int64.
+            share: How far along its piece each node is, in [0, 1], same shape, dtype `precise`.
+            begin: The numbers of the pieces that cells begin on, same shape.
+            head: The share of each of these, same shape.
+            end: The numbers of the pieces that cells end on, at least `begin`; None where all equal `begin`.
             tail: The share of each of these; 0 where `end` equals `begin`.
 
         Returns:
-            Shape (n, B, ...), float32 or wider.
+            The nodes, shape (n, B, ...), dtype of the inputs, and the displacements, same shape, float32 or wider.
         """
-        # The difference of two points would be the same, but rounding would cancel it where a coordinate hardly moves.
-        left, right = self.pieces(begin)
-        moved = torch.mul(right - left, head[..., None])
-        if end is not None and tail is not None:
-            last, stop = self.pieces(end)
-            moved = moved + torch.mul(stop - last, tail[..., None])
-            moved += torch.where((end > begin)[..., None], last - right, 0)
-        return moved.reshape(len(begin), *self.inputs.shape)
+        # All at once, because they lie near each other.
+        numbers = torch.cat([node, begin] if end is None else [node, begin, end])
+        left, right = (part.expand(len(numbers), *part.shape[1:]) for part in self.pieces(numbers))
+        shares = (share[..., None], head[..., None])
+        if end is None or tail is None:
+            points, moves = on_pieces(left, right, *shares)
+        else:
+            points, moves = on_pieces(left, right, *shares, tail[..., None], (end > begin)[..., None])
+        shape = (len(node), *self.inputs.shape)
+        return points.to(self.inputs.dtype).reshape(shape), moves.reshape(shape)
 
     def words_of(self, tensor: Tensor) -> Tensor:
         """View a tensor of shape (..., B, ...) of the inputs' shape as (..., B, W, F)."""
@@ -159,3 +168,46 @@ class Knots(Polyline):
             return self._knots[numbers[..., 0], examples].to(self.precise)
         words = torch.arange(self.n_words, device=self._knots.device)
         return self._knots[numbers, examples[:, None], words].to(self.precise)
+
+
+def between(left: Tensor, right: Tensor, share: Tensor) -> Tensor:
+    """Return points of pieces that begin at `left` and end at `right`; all arguments broadcast.
+
+    Example:
+        >>> between(torch.zeros(2), torch.tensor([4.0, 8.0]), torch.tensor(0.25))
+        tensor([1., 2.])
+    """
+    # From the left and then into the piece: this is monotone in floating point, which `lerp` is not.
+    reached = torch.mul(right - left, share).add_(left)
+    reached.clamp_(torch.minimum(left, right), torch.maximum(left, right))
+    return torch.where(share >= 1, right, reached)
+
+
+def on_pieces(
+    left: Tensor,
+    right: Tensor,
+    share: Tensor,
+    head: Tensor,
+    tail: Tensor | None = None,
+    crosses: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the nodes of n steps and the displacements over their cells, from the pieces that these lie on.
+
+    Args:
+        left: Where the pieces begin: those of the nodes, those that cells begin on, and, unless `tail` is None, those
+            that cells end on, shape (2 * n, ...) or (3 * n, ...).
+        right: Where they end, same shape.
+        share: How far along its piece each node is, shape (n, ..., 1).
+        head: The share of the piece that each cell begins on, same shape.
+        tail: The share of the piece that each cell ends on, same shape; 0 where that is the same piece.
+        crosses: Where it is another piece, same shape.
+
+    Returns:
+        Two tensors of shape (n, ...).
+    """
+    (node, begin, *last), (node_end, begin_end, *stop) = left.split(len(share)), right.split(len(share))
+    # The difference of two points would be the same, but rounding would cancel it where a coordinate hardly moves.
+    moved = torch.mul(begin_end - begin, head)
+    if tail is not None and crosses is not None:
+        moved.add_(torch.mul(stop[0] - last[0], tail)).add_(torch.where(crosses, last[0] - begin_end, 0))
+    return between(node, node_end, share), moved

@@ -4,9 +4,11 @@ Takes a `Vocabulary` and a table of walks over it; gives polylines. It recognise
 words on their way, and monotonizes these one after the other. `captum_dig.quadrature` comes next.
 """
 
+import itertools
 import math
 from abc import abstractmethod
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
@@ -17,7 +19,7 @@ from captum_dig.paths.base import PathGenerator, seed_of
 from captum_dig.paths.bundles import Together
 from captum_dig.paths.folders import TableFolder, digest
 from captum_dig.paths.monotone import monotonize
-from captum_dig.paths.polylines import Polyline
+from captum_dig.paths.polylines import Polyline, on_pieces
 from captum_dig.paths.tables import RankedTable, WalkTable
 from captum_dig.paths.walks import Walk
 from captum_dig.threads import Lock
@@ -25,8 +27,11 @@ from captum_dig.vocabulary import Vocabulary, check_rows
 
 # Tables kept, one per baseline vector; a ranked table of a 256,000-word vocabulary takes 65 MB.
 _TABLES = 8
-# Elements of the points of walks that are kept; further ones are made again.
-_KEPT = 2**23
+# Elements of the points of walks that are kept; further ones are made again. A device waits where points are made.
+_KEPT = 2**22
+_KEPT_ON_DEVICE = 2**27
+# Elements of the points that are made together: few enough for a processor's cache.
+_CACHED = 2**16
 
 
 class WordPath(PathGenerator):
@@ -199,7 +204,7 @@ class Monotonized(Polyline):
     """Walks from word to word, monotonized when a point is wanted.
 
     A word that stands in several places of a batch has one walk. Points depend on those before them, so every few
-    points of each walk are kept, and those between are made again.
+    points of each walk are kept, and those between are made again. This is quick from the inputs to the baselines.
 
     Args:
         inputs: Where the paths end, shape (B, T, ..., D).
@@ -226,17 +231,21 @@ class Monotonized(Polyline):
         self._rows, self._n_anchors = rows, len(anchors)
         # The last step goes to the baseline.
         self._anchors = torch.cat([anchors, torch.full_like(anchors[:1], -1)])
-        self._stride = math.ceil(len(self._anchors) * start.numel() / _KEPT)
+        on_host = start.device.type == "cpu"
+        self._stride = math.ceil(len(self._anchors) * start.numel() / (_KEPT if on_host else _KEPT_ON_DEVICE))
+        self._at_once = max(1, (_CACHED if on_host else _KEPT) // start.shape[1])
+        self._last: tuple[Tensor, Tensor] | None = None
+        self._kept = start.new_empty(self.n_pieces // self._stride + 1, *start.shape)
+        self._kept[0] = start
+        self._lengths = start.new_empty(self.n_pieces, len(start))
         every = torch.arange(len(start), device=start.device)
-        kept, lengths, point = [start], [], start
-        for step in range(self.n_pieces):
-            after = self._advance(point, every, step)
-            lengths.append((self._rounded(point) - self._rounded(after)).norm(dim=1))
-            point = after
-            if (step + 1) % self._stride == 0:
-                kept.append(point)
-        self._kept = torch.stack(kept)
-        self._lengths = torch.stack(lengths[::-1])
+        for first in range(0, len(start), self._at_once):
+            some = slice(first, first + self._at_once)
+            walked = self._walked(every[some], start[some], torch.zeros_like(every[some]), self.n_pieces)
+            for step, (before, after) in enumerate(itertools.pairwise(walked), 1):
+                self._lengths[-step, some] = (self._rounded(before) - self._rounded(after)).norm(dim=1)
+                if step % self._stride == 0:
+                    self._kept[step // self._stride, some] = after
 
     def lengths(self) -> Tensor:
         """Return the lengths of the pieces, measured when the walks were made."""
@@ -246,29 +255,87 @@ class Monotonized(Polyline):
         return lengths
 
     def pieces(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Make the points before and behind each piece."""
+        """Look up the points before and behind each piece, or make them from the last one that is kept."""
+        steps = self._steps(numbers)
+        if self._stride == 1:
+            walks = self._numbers.flatten()
+            left, right = self._kept[steps + 1, walks], self._kept[steps, walks]
+        else:
+            self._last = None
+            left, right = (torch.cat(parts, dim=1) for parts in zip(*self._in_turn(steps), strict=True))
+        shape = (*numbers.shape[:2], self.n_words, -1)
+        return self._rounded(left).reshape(shape), self._rounded(right).reshape(shape)
+
+    def steps(
+        self,
+        node: Tensor,
+        share: Tensor,
+        begin: Tensor,
+        head: Tensor,
+        end: Tensor | None = None,
+        tail: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Make nodes and displacements of a few words at a time, where not all points are kept."""
+        if self._stride == 1:
+            return super().steps(node, share, begin, head, end, tail)
+        steps = self._steps(torch.cat([node, begin, begin if end is None else end]))
+        shares = [self._each(factor) for factor in (share, head, torch.zeros_like(head) if tail is None else tail)]
+        _, first, last = steps.split(len(node))
+        shape = (len(node), *self.inputs.shape)
+        points, moves = self.inputs.new_empty(shape), self._kept.new_empty(shape)
+        flat = [made.reshape(*steps[: len(node)].shape, -1) for made in (points, moves)]
+        for place, (left, right) in zip(itertools.count(0, self._at_once), self._in_turn(steps), strict=False):
+            some = slice(place, place + self._at_once)
+            share, head, tail = (factor[:, some, None] for factor in shares)
+            crosses = (first > last)[:, some, None]
+            made = on_pieces(self._rounded(left), self._rounded(right), share, head, tail, crosses)
+            for whole, part in zip(flat, made, strict=True):
+                whole[:, some] = part
+        return points, moves
+
+    def _each(self, numbers: Tensor) -> Tensor:
+        """Repeat values for words, (n, B, 1) or (n, B, W), for each of their vectors, (n, N)."""
         n_vectors = self._numbers.shape[1]
         if numbers.shape[-1] not in (1, n_vectors):
             numbers = numbers.repeat_interleave(n_vectors // self.n_words, dim=-1)
-        # A walk goes the other way: the end of the last piece is its first point.
-        steps = (self.n_pieces - 1 - numbers).expand(*numbers.shape[:2], n_vectors)
-        walks = self._numbers.expand_as(steps).reshape(-1)
-        shape = (*steps.shape[:2], self.n_words, -1)
-        steps = steps.reshape(-1)
-        right = self._kept[steps // self._stride, walks]
-        for further in range(self._stride - 1):
-            before = steps // self._stride * self._stride + further
-            after = self._advance(right, walks, before.clamp(max=self.n_pieces - 1))
-            right = torch.where((before < steps)[:, None], after, right)
-        left = self._advance(right, walks, steps)
-        return self._rounded(left).reshape(shape), self._rounded(right).reshape(shape)
+        return numbers.expand(*numbers.shape[:2], n_vectors).flatten(1)
 
-    def _advance(self, points: Tensor, walks: Tensor, steps: Tensor | int) -> Tensor:
-        """Go one step further on some walks, from points of shape (N, D)."""
-        goals, anchors = self._goals[walks], self._anchors[steps, walks]
-        there = torch.where((anchors < 0)[:, None], goals, self._rows[anchors.clamp(min=0)])
-        after: Tensor = monotonize(there, points, goals, self._n_anchors)
-        return after
+    def _steps(self, numbers: Tensor) -> Tensor:
+        """The step at the end of each piece; a walk goes the other way, so the end of the last piece is its begin."""
+        return self.n_pieces - 1 - self._each(numbers)
+
+    def _in_turn(self, steps: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Make the points behind and before some steps, (n, N), a few words at a time: pairs of (n, N', D)."""
+        walks = self._numbers.flatten()
+        first, last = steps.amin(dim=0), steps.amax(dim=0)
+        # An attribution goes from the inputs to the baselines, as walks do: it goes on where the last call ended.
+        begin, points = self._last or (first + 1, self._goals.new_zeros(len(walks), self._goals.shape[1]))
+        passed = begin > first
+        begin = torch.where(passed, first // self._stride * self._stride, begin)
+        reached = torch.empty_like(points)
+        for place in range(0, len(walks), self._at_once):
+            some = slice(place, place + self._at_once)
+            kept = self._kept[begin[some] // self._stride, walks[some]]
+            start = torch.lerp(points[some], kept, passed[some, None].to(kept.dtype))
+            offset = steps[:, some] - begin[some]
+            columns = torch.arange(len(start), device=start.device)
+            made = torch.stack(list(self._walked(walks[some], start, begin[some], int(offset.max()) + 1)))
+            reached[some] = made[last[some] - begin[some], columns]
+            yield made[offset + 1, columns], made[offset, columns]
+        self._last = last, reached
+
+    def _walked(self, walks: Tensor, points: Tensor, begin: Tensor, n_steps: int) -> Iterator[Tensor]:
+        """Yield a point of each walk, after `begin` steps, and those of the next steps, shape (N, D) each."""
+        goals = self._goals[walks]
+        yield points
+        for step in range(n_steps):
+            # Behind its end a walk stays where it is.
+            anchors = self._anchors[(begin + step).clamp(max=self._n_anchors), walks]
+            rests = (anchors < 0).to(points.dtype)[:, None]
+            # For single rows `lerp` takes a third of the time of `torch.where`, and gives either end exactly.
+            there = torch.lerp(self._rows[anchors.clamp(min=0)], goals, rests)
+            points = monotonize(there, points, goals, self._n_anchors)
+            yield points
 
     def _rounded(self, points: Tensor) -> Tensor:
         """Round points to the dtype of the inputs, as knots are."""

@@ -4,7 +4,7 @@ Takes bundles of paths, a rule (`method`) and a number of gradients (`n_steps`);
 `captum_dig.attribution` feeds the nodes to the model and sums gradient times weight.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -128,41 +128,35 @@ class Schedule:
         return cls(bundles, steps)
 
     def nodes(self, steps: slice, which: int = 0) -> Tensor:
-        """Return the points of the path where gradients are taken.
+        """Return the points of the path where gradients are taken, the first part of what `on_path` returns."""
+        return self.on_path(steps, which)[0]
+
+    def weights(self, steps: slice, which: int = 0) -> Tensor:
+        """Return the factor of each gradient, the second part of what `on_path` returns."""
+        return self.on_path(steps, which)[1]
+
+    def on_path(self, steps: slice, which: int = 0) -> tuple[Tensor, Tensor]:
+        """Return the points of the path where gradients are taken, and the factor of each gradient.
+
+        The factor is the displacement of the path over the cell of the node. Over all steps the factors add up to the
+        last knot minus the first. In an ensemble each path has 1 / R of that.
 
         Args:
             steps: Which nodes, a slice of range(n).
             which: The number of the input.
 
         Returns:
-            Shape (steps, B, ...), dtype and device of the input.
+            Nodes, shape (steps, B, ...), dtype and device of the input, and factors, same shape, float32 or wider.
         """
-        return self._each(steps, lambda bundle, plans, some: plans[which].nodes(bundle.polylines[which], some))
-
-    def weights(self, steps: slice, which: int = 0) -> Tensor:
-        """Return the factor of each gradient: the displacement of the path over the cell of its node.
-
-        Over all steps the factors add up to the last knot minus the first. In an ensemble each path has 1 / R of that.
-
-        Args:
-            steps: Which cells, a slice of range(n).
-            which: The number of the input.
-
-        Returns:
-            Shape (steps, B, ...), float32 or wider, device of the input.
-        """
-        weights = self._each(steps, lambda bundle, plans, some: plans[which].moves(bundle.polylines[which], some))
-        return weights if self.n_paths == 1 else weights.div_(self.n_paths)
+        parts = [plans[which].on_path(bundle.polylines[which], some) for bundle, plans, some in self._within(steps)]
+        nodes, weights = parts[0] if len(parts) == 1 else map(torch.cat, zip(*parts, strict=True))
+        return nodes, weights if self.n_paths == 1 else weights.div_(self.n_paths)
 
     def widths(self, steps: slice, like: Tensor) -> Tensor:
         """Return the widths of the cells on [0, 1], shape (steps, B, 1, ...), as factors of tensors like `like`."""
         narrow = self._widths[steps].astype(np.float64 if like.dtype == torch.float64 else np.float32)
         widths = torch.from_numpy(narrow).to(like.device)
         return widths.reshape(*widths.shape, *[1] * (like.dim() - 1))
-
-    def _each(self, steps: slice, make: "Callable[[Bundle, list[_Plan], slice], Tensor]") -> Tensor:
-        parts = [make(bundle, plans, some) for bundle, plans, some in self._within(steps)]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _within(self, steps: slice) -> "Iterator[tuple[Bundle, list[_Plan], slice]]":
         """The bundles that have some of the steps, and these as steps of the bundle."""
@@ -213,13 +207,12 @@ class _Plan:
             ~same.reshape(len(same), -1).all(axis=1),
         )
 
-    def nodes(self, polyline: Polyline, steps: slice) -> Tensor:
-        return polyline.points(self.node[steps], self.share[steps])
-
-    def moves(self, polyline: Polyline, steps: slice) -> Tensor:
+    def on_path(self, polyline: Polyline, steps: slice) -> tuple[Tensor, Tensor]:
+        """The nodes of some steps, and the displacements over their cells."""
+        cells = (self.node[steps], self.share[steps], self.begin[steps], self.head[steps])
         if not self.crosses[steps].any():
-            return polyline.moves(self.begin[steps], self.head[steps])
-        return polyline.moves(self.begin[steps], self.head[steps], self.end[steps], self.tail[steps])
+            return polyline.steps(*cells)
+        return polyline.steps(*cells, self.end[steps], self.tail[steps])
 
 
 def check_spacing(spacing: Spacing) -> Spacing:
