@@ -46,15 +46,19 @@ class Size:
     n_texts: int
     n_tokens: int
     rows_at_once: int
+    inner: int = 4
     n_steps: int = 48
     turns: int = 2
 
 
-# As many rows at once as Captum's user would take: two steps of eight texts, and two of one long text.
+# Two steps of eight texts at once, or of one long text, whose layer is less deep and whose steps are fewer for the time
+# that they take. With no turns, the seconds are those of the runs that memory is measured in.
 SIZES = {
     "small": Size(layers=2, width=64, n_rows=2_000, n_texts=8, n_tokens=20, rows_at_once=384, turns=9),
     "wide": Size(layers=1, width=768, n_rows=30_522, n_texts=8, n_tokens=256, rows_at_once=16),
-    "long": Size(layers=1, width=4_096, n_rows=8_192, n_texts=1, n_tokens=1_024, rows_at_once=2, turns=1),
+    "long": Size(
+        layers=1, width=4_096, n_rows=8_192, n_texts=1, n_tokens=1_024, rows_at_once=2, inner=1, n_steps=24, turns=0
+    ),
 }
 PATHS = ("straight line", "greedy", "staggered, 4 orders", "staggered, 24 orders")
 
@@ -78,7 +82,9 @@ def main() -> None:
             for name in ("captum", "captum_dig")
         },
         "long_texts": alone(long_texts, model, device, (2, 16, 3) if tiny else (8, 512, 50)),
-        "paths": {name: compared(SIZES[name], device) for name in (("small",) if tiny else arguments.sizes)},
+        "paths": {"small": compared(SIZES["small"], device, PATHS[2:3])}
+        if tiny
+        else {name: compared(SIZES[name], device) for name in arguments.sizes},
     }
     for name in ("time", "memory", "long_texts", "paths"):
         print(name, report[name])
@@ -187,18 +193,22 @@ def long_texts(folder: str | None, device: str, sizes: tuple[int, int, int]) -> 
     }
 
 
-def compared(size: Size, device: str) -> dict[str, Any]:
+def compared(size: Size, device: str, paths: tuple[str, ...] = PATHS) -> dict[str, Any]:
     """Seconds of an attribution along each path, peak memory over the loaded model in MB, and both next to Captum's."""
     with tempfile.TemporaryDirectory() as folder:
-        alone(rank, size, folder)
-        megabytes = {name: alone(added_mb, size, name, device, folder) for name in ("captum", *PATHS)}
-        seconds = alone(in_turn, size, device, folder)
+        if "greedy" in paths:
+            alone(rank, size, folder)
+        once = {name: alone(by_itself, size, name, device, folder) for name in ("captum", *paths)}
+        megabytes = {name: mb for name, (mb, _) in once.items()}
+        seconds = {name: seconds for name, (_, seconds) in once.items()}
+        if size.turns:
+            seconds = alone(in_turn, size, device, folder, paths)
     return {
         "size": asdict(size),
         "seconds": seconds,
-        "time_ratio": {name: rounded(seconds[name] / seconds["captum"]) for name in PATHS},
+        "time_ratio": {name: rounded(seconds[name] / seconds["captum"]) for name in paths},
         "megabytes": megabytes,
-        "memory_ratio": {name: rounded(megabytes[name] / megabytes["captum"]) for name in PATHS},
+        "memory_ratio": {name: rounded(megabytes[name] / megabytes["captum"]) for name in paths},
     }
 
 
@@ -210,14 +220,14 @@ def rank(size: Size, folder: str) -> None:
     method.path.store()
 
 
-def added_mb(size: Size, name: str, device: str, folder: str) -> float:
-    """The most memory that a process holds over the loaded model while it makes its only attribution."""
+def by_itself(size: Size, name: str, device: str, folder: str) -> tuple[float, float]:
+    """The most MB that a process holds over the loaded model while it makes its only attribution, and its seconds."""
     torch.set_num_threads(1)
     model = of_size(size, device)
     ids = words(model, size.n_texts, size.n_tokens)
     before = held(device)
-    attribute(along(name, model, folder), ids, size.n_steps, size.rows_at_once)
-    return rounded(held(device) - before)
+    seconds = clock(lambda: attribute(along(name, model, folder), ids, size.n_steps, size.rows_at_once))
+    return rounded(held(device) - before), rounded(seconds)
 
 
 def held(device: str) -> float:
@@ -225,13 +235,12 @@ def held(device: str) -> float:
     return torch.cuda.max_memory_allocated() / 1e6 if device == "cuda" else 1e3 * peak_gb()
 
 
-def in_turn(size: Size, device: str, folder: str) -> dict[str, float]:
+def in_turn(size: Size, device: str, folder: str, paths: tuple[str, ...]) -> dict[str, float]:
     """The fewest seconds of each path; the first turn, which loads ranked rows, does not count where there are more."""
     torch.set_num_threads(1)
     model = of_size(size, device)
     ids = words(model, size.n_texts, size.n_tokens)
-    methods = {name: along(name, model, folder) for name in ("captum", *PATHS)}
-    attribute(methods["greedy"], ids, 1, size.rows_at_once)
+    methods = {name: along(name, model, folder) for name in ("captum", *paths)}
     seconds: dict[str, list[float]] = {name: [] for name in methods}
     for _ in range(size.turns):
         for name, method in methods.items():
@@ -247,7 +256,7 @@ def of_size(size: Size, device: str) -> Any:
         hidden_size=size.width,
         num_hidden_layers=size.layers,
         num_attention_heads=max(2, size.width // 64),
-        intermediate_size=4 * size.width,
+        intermediate_size=size.inner * size.width,
         max_position_embeddings=size.n_tokens,
     )
     return transformers.BertForSequenceClassification(config).eval().to(device)

@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 from captum.attr import IntegratedGradients, LayerIntegratedGradients
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -63,9 +63,9 @@ def dtype(request, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*nternal.batch.size")
 @pytest.mark.parametrize("multiply", [True, False])
-@pytest.mark.parametrize("internal_batch_size", [None, 1, 3, 7, 1000])
+@pytest.mark.parametrize("internal_batch_size", [None, 1, 7, 1000])
 # Captum's Riemann rules need two steps.
-@pytest.mark.parametrize(("method", "n_steps"), [("gausslegendre", 1), *itertools.product(SAME_RULES, (2, 5, 50))])
+@pytest.mark.parametrize(("method", "n_steps"), [("gausslegendre", 1), *itertools.product(SAME_RULES, (2, 17))])
 def test_the_straight_line_is_captums_integrated_gradients(net, dtype, method, n_steps, internal_batch_size, multiply):
     net = net.to(dtype)
     x, y, base = torch.randn(3, 6, dtype=dtype), torch.randn(3, 4, dtype=dtype), torch.randn(3, 6, dtype=dtype)
@@ -113,6 +113,7 @@ def test_trapezoid_weights_add_up_to_one_here_and_not_in_captum(n_steps):
 @pytest.mark.parametrize("spacing", ["arc", "knots"])
 @pytest.mark.parametrize("method", RULES)
 @pytest.mark.parametrize("path", PATHS, ids=path_name)
+@settings(max_examples=12)
 @given(st.integers(1, 60))
 def test_a_linear_model_gets_its_exact_attribution(path, method, spacing, n_steps):
     weight = torch.linspace(-1, 2, 6)

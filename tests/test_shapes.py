@@ -114,7 +114,7 @@ class TestTargets:
     def test_on_a_monotonic_path_they_converge_row_by_row(
         self, tagger, kind, output, target, rowwise, internal_batch_size
     ):
-        options = {"internal_batch_size": internal_batch_size, "n_steps": 200}
+        options = {"internal_batch_size": internal_batch_size, "n_steps": 120}
         got, delta = explain(kind, tagger, output, MONOTONIC, target, **options)
         assert float(got.sum(dim=(1, 2)).abs().min()) > 0.02
         assert float(delta.abs().max()) < 1e-3

@@ -115,7 +115,7 @@ def test_a_warning_that_nobody_can_read_stops_nothing(monkeypatch):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_an_explanation_with_a_warning_that_nobody_can_read():
-    command = [sys.executable, "-m", "captum_dig", "explain", "good movie " * 400, "--n-steps", "8"]
+    command = [sys.executable, "-m", "captum_dig", "explain", "good movie " * 260, "--n-steps", "8"]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             command, env=environment_of(), stdout=subprocess.PIPE, stderr=full, check=False, timeout=240
