@@ -26,7 +26,7 @@ from captum_dig import (
 from captum_dig.paths import Knots, Line, Places, Together, as_ensemble, words
 from captum_dig.paths.bundles import distinct
 from captum_dig.paths.monotone import is_monotone_path
-from captum_dig.testing import check_path
+from captum_dig.testing import ContractError, check_path
 
 ROWS = torch.randn(60, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
 WORDS = MonotonicPath(Vocabulary(ROWS), n_anchors=5, n_neighbors=12)
@@ -167,6 +167,20 @@ class Bent(Polyline):
 def test_a_polyline_of_ones_own():
     check_path(Lazy(), X.float(), BASE.float())
     check_path(StaggeredPath(Lazy()), X.float(), BASE.float())
+
+
+class Longer(Bent):
+    def lengths(self):
+        return 2 * super().lengths()
+
+
+def test_lengths_that_are_not_those_of_the_pieces_are_told():
+    class Wrong(Lazy):
+        def knots(self, inputs, baselines):
+            return Longer(inputs, baselines, 2)
+
+    with pytest.raises(ContractError, match="Wrong: lengths of a polyline must be those between its knots"):
+        check_path(Wrong(), X.float(), BASE.float())
 
 
 @pytest.mark.parametrize(

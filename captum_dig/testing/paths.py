@@ -6,14 +6,16 @@ Takes a path or a search; raises an error if it breaks a promise. For the tests 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.checks import at_least_one
 from captum_dig.errors import PathError
-from captum_dig.paths import MonotonicPath, PathGenerator, as_ensemble
+from captum_dig.paths import Knots, MonotonicPath, PathGenerator, Places, Together, as_ensemble
 from captum_dig.paths.anchors import AnchorSearch, Neighborhood
+from captum_dig.paths.bundles import on_device
 from captum_dig.testing.contract import ContractError, must_be_equal
 from captum_dig.vocabulary import Vocabulary
 
@@ -35,6 +37,7 @@ def check_path(
 
     - Its knots are a path: ends exact, finite, dtype and device kept, monotone if the class says so.
     - They are the same at every call, and those of an example the same in every batch.
+    - A polyline has the lengths and the points of the path through its knots.
     - Inputs and baselines stay unchanged.
     - Nothing moves where an input equals its baseline.
     - Attributions along the path are exact for a linear function, and add up for a smooth one.
@@ -67,6 +70,7 @@ def check_path(
         raise ContractError(f"{name} must leave __call__ alone, which checks the knots; write knots instead")
     knots = _knots(path, inputs, baselines, "")
     _check_again(path, inputs, baselines, knots)
+    _check_polylines(path, inputs, baselines, knots)
     _check_rows(path, inputs, baselines, knots)
     _check_rest(path, inputs, baselines)
     for dtype in dtypes:
@@ -163,6 +167,28 @@ def _check_again(path: PathGenerator, inputs: Tensor, baselines: Tensor, knots: 
         knots,
         _knots(path, inputs, baselines, ""),
     )
+
+
+def _check_polylines(path: PathGenerator, inputs: Tensor, baselines: Tensor, knots: Tensor) -> None:
+    """Compare the pieces of each path, made where they are wanted, with the path through all knots."""
+    name, first = type(path).__name__, 0
+    size = float((inputs - baselines).abs().max())
+    for bundle in path.bundles((inputs,), (baselines,)):
+        dense = Together((Knots(knots[first : first + bundle.n_paths].flatten(0, 1)),), bundle.n_paths)
+        first += bundle.n_paths
+        lengths = bundle.lengths()
+        # Members wait at the inputs for those with more knots.
+        if not np.allclose(lengths, dense.lengths()[:, : lengths.shape[1]], rtol=1e-4, atol=1e-5 * size):
+            raise ContractError(f"{name}: lengths of a polyline must be those between its knots, for each piece")
+        for path_number in range(bundle.n_paths):
+            pieces = np.arange(lengths.shape[1])[:, None].repeat(len(inputs), axis=1)
+            places = Places(np.full(len(pieces), path_number), pieces, np.full(pieces.shape, 0.25))
+            one, other = (
+                laid.polylines[0].points(*on_device(laid.where(0, places), laid.polylines[0]))
+                for laid in (bundle, dense)
+            )
+            if not torch.allclose(one, other, rtol=1e-4, atol=1e-5 * size):
+                raise ContractError(f"{name}: points of a polyline must lie on the straight pieces between its knots")
 
 
 def _check_rows(path: PathGenerator, inputs: Tensor, baselines: Tensor, knots: Tensor) -> None:
