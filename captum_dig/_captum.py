@@ -13,6 +13,8 @@ from captum._utils.common import _format_additional_forward_args as format_addit
 from captum._utils.common import _format_output as format_output
 from captum._utils.common import _is_tuple as is_tuple
 from captum._utils.common import _run_forward as run_forward
+from captum._utils.common import _select_targets as select_targets
+from captum._utils.common import _verify_select_neuron as select_neuron
 from captum._utils.gradient import compute_gradients, construct_neuron_grad_fn
 from captum._utils.typing import BaselineType, SliceIntType, TargetType, TensorOrTupleOfTensorsGeneric
 from captum.attr._utils.common import _format_input_baseline as format_input_baseline
@@ -35,6 +37,8 @@ __all__ = [
     "is_tuple",
     "logged",
     "run_forward",
+    "select_neuron",
+    "select_targets",
     "tensorize_baseline",
     "unlogged",
 ]

@@ -229,6 +229,7 @@ CATALOGUE: Final = Catalogue(
         Entry("riemann_right", "rule", "right sum", f"{_RULES}:RIEMANN_RIGHT", "nodes at the right edges"),
         Entry("riemann_middle", "rule", "midpoint rule", f"{_RULES}:RIEMANN_MIDDLE", "nodes in the middle"),
         Entry("riemann_trapezoid", "rule", "trapezoid rule", f"{_RULES}:RIEMANN_TRAPEZOID", "nodes at both ends too"),
+        Entry("known_sums", "rule", "known sums", f"{_RULES}:KNOWN_SUMS", "outputs between nodes correct the scores"),
         # ------------------------------------------------------------------------------------------- measures
         Entry("log_odds", "measure", "log-odds", f"{_MEASURES}:LOG_ODDS", "log-probability without the top tokens"),
         Entry(

@@ -346,7 +346,8 @@ def test_the_model_is_called_as_often_as_captum_calls_it():
         calls.clear()
         method.attribute(x, n_steps=50, internal_batch_size=14, return_convergence_delta=True)
         counts.append(list(calls))
-    assert counts[0] == counts[1]
+    # From the inputs to the baselines, so the shorter rest comes first.
+    assert sorted(counts[0]) == sorted(counts[1])
 
 
 def test_the_interface_is_captums():

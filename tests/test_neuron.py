@@ -259,7 +259,8 @@ def test_the_model_is_called_as_often_as_captum_calls_it(reader):
         calls.clear()
         method.attribute(rows, (0, 1), base, n_steps=50, internal_batch_size=14)
         counts.append(list(calls))
-    assert counts[0] == counts[1]
+    # From the inputs to the baselines, so the shorter rest comes first.
+    assert sorted(counts[0]) == sorted(counts[1])
     assert max(counts[0]) == 12
 
 

@@ -6,7 +6,7 @@ build on it, and `captum_dig.methods` scores texts with it.
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import torch
 from captum.attr import GradientAttribution
@@ -17,8 +17,6 @@ from captum_dig._captum import (
     TargetType,
     TensorOrTupleOfTensorsGeneric,
     compute_gradients,
-    expand_additional_forward_args,
-    expand_target,
     format_additional_forward_args,
     format_input_baseline,
     format_output,
@@ -26,7 +24,8 @@ from captum_dig._captum import (
     logged,
     tensorize_baseline,
 )
-from captum_dig.attribution.forward import checked, failures_explained
+from captum_dig.attribution.forward import checked
+from captum_dig.attribution.summing import Evaluations, KnownSum, PathSum, Recorder, WeightedSum
 from captum_dig.checks import at_least_one
 from captum_dig.paths import PathGenerator
 from captum_dig.paths.per_input import as_path
@@ -76,6 +75,11 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         self.path = as_path(path)
         self.spacing = check_spacing(spacing)
         self._multiply_by_inputs = multiply_by_inputs
+        # Set on a copy, by the classes of layers and neurons: their rule, which Captum may not know, what keeps their
+        # outputs, and whether these are selected.
+        self._rule: QuadratureRule | None = None
+        self._recorder: Recorder | None = None
+        self._selected = False
 
     @overload
     def attribute(
@@ -130,8 +134,8 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 dimension 0, once for each step.
             n_steps: The number of gradient evaluations for each example, at least 1 for each path of an ensemble.
             method: ``"gausslegendre"``, ``"riemann_left"``, ``"riemann_right"``, ``"riemann_middle"``,
-                ``"riemann_trapezoid"``, or a `QuadratureRule`. As weights add up to 1 here, the trapezoid rule differs
-                from Captum's, whose weights add up to (n - 1) / n.
+                ``"riemann_trapezoid"``, ``"known_sums"``, or a `QuadratureRule`. As weights add up to 1 here, the
+                trapezoid rule differs from Captum's, whose weights add up to (n - 1) / n.
             internal_batch_size: The largest number of rows to give to the model at once, at least B; None for all B *
                 `n_steps`.
             return_convergence_delta: Whether to return the delta too.
@@ -159,7 +163,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             >>> scores, delta.abs() < 1e-5
             (tensor([[8.]]), tensor([True]))
         """
-        check_method(method)
+        rule = self._rule or check_method(method)
         check_steps(n_steps, internal_batch_size)
         ends, starts = _ends(inputs, baselines)
         if internal_batch_size is not None and internal_batch_size < len(ends[0]):
@@ -169,40 +173,22 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 # Past the wrapper that Captum puts around the method.
                 stacklevel=3,
             )
-        extra_args = format_additional_forward_args(additional_forward_args)
-        schedule = Schedule.on(self.path.bundles(ends, starts), method, self.spacing, n_steps)
+        bundles = self.path.bundles(ends, starts)
+        # A cell more than nodes on each path, where cells lie between nodes.
+        n_cells = n_steps + rule.known_sums * sum(bundle.n_paths for bundle in bundles)
+        schedule = Schedule.on(bundles, rule, self.spacing, n_cells)
 
-        # A gradient function other than the default, such as a neuron's, need not read the output.
-        forward_func = checked(self.forward_func) if self.gradient_func is compute_gradients else self.forward_func
-        totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
-        means = [torch.zeros_like(total) for total in totals] if not self._multiply_by_inputs else []
-
-        def add(steps: slice) -> None:
-            """Add the gradients of some steps; what they take is free again afterwards."""
-            n_here = steps.stop - steps.start
-            points, weights = zip(*(schedule.on_path(steps, i) for i in range(len(ends))), strict=True)
-            nodes = tuple(point.flatten(0, 1).requires_grad_() for point in points)
-            with failures_explained(inputs if isinstance(inputs, tuple) else (inputs,)):
-                gradients = self.gradient_func(
-                    forward_fn=forward_func,
-                    inputs=nodes,
-                    target_ind=expand_target(target, n_here),
-                    additional_forward_args=expand_additional_forward_args(extra_args, n_here),
-                )
-            for i, gradient in enumerate(gradients):
-                if gradient is None:
-                    # With grad_kwargs={"allow_unused": True}: the output does not depend on this input.
-                    continue
-                # Captum keeps steps before examples in dimension 0.
-                stepwise = gradient.detach().unflatten(0, (n_here, -1))
-                totals[i] += (stepwise * weights[i]).sum(dim=0)
-                if means:
-                    means[i] += (stepwise * schedule.widths(steps, like=totals[i])).sum(dim=0)
-
+        evaluations = self._evaluations(inputs, target, format_additional_forward_args(additional_forward_args), rule)
+        path_sum: PathSum
+        if rule.known_sums:
+            path_sum = KnownSum(schedule, evaluations, ends, starts, with_means=not self._multiply_by_inputs)
+        else:
+            path_sum = WeightedSum(schedule, evaluations, ends, with_means=not self._multiply_by_inputs)
         # From the inputs to the baselines, the way that walks from word to word are made.
-        for steps in reversed(list(_step_blocks(n_steps, len(ends[0]), internal_batch_size))):
-            add(steps)
+        for steps in reversed(list(_step_blocks(n_cells, len(ends[0]), internal_batch_size))):
+            path_sum.add(steps)
 
+        totals, means = path_sum.totals, path_sum.means
         if means:
             totals = [
                 _divide(total, end - start, mean)
@@ -216,6 +202,20 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             attributions, baselines, inputs, additional_forward_args=additional_forward_args, target=target
         )
         return formatted, delta
+
+    def _evaluations(self, inputs: Tensors, target: TargetType, extra_args: Any, rule: QuadratureRule) -> Evaluations:
+        """Captum's gradient function on the arguments of a call, and its outputs if the rule takes them."""
+        # A gradient function other than the default, such as a neuron's, need not read the output.
+        forward_func: Callable[..., Any] = self.forward_func
+        recorder = self._recorder
+        if self.gradient_func is compute_gradients:
+            forward_func = checked(self.forward_func)
+            if rule.known_sums:
+                forward_func = recorder = Recorder(forward_func)
+        given = inputs if isinstance(inputs, tuple) else (inputs,)
+        return Evaluations(
+            self.gradient_func, forward_func, target, extra_args, given, recorder, selects=not self._selected
+        )
 
     def attribute_future(self) -> None:
         """Say that futures are not supported, as Captum's `IntegratedGradients` does."""

@@ -15,6 +15,7 @@ from captum_dig._captum import BaselineType, TargetType, format_input_baseline, 
 from captum_dig._captum import TensorOrTupleOfTensorsGeneric as Tensors
 from captum_dig.attribution.forward import checked
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients, check_shapes, check_steps
+from captum_dig.attribution.summing import Recorder
 from captum_dig.attribution.watching import alone, watch_layers
 from captum_dig.errors import ModelError
 from captum_dig.paths import MonotonicPath, PathGenerator
@@ -131,7 +132,7 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
             tensor([0., 0., 0., 0.])
         """
         # Captum checks these with `assert`, which names neither the argument nor the remedy.
-        check_method(method)
+        rule = check_method(method)
         check_steps(n_steps, internal_batch_size)
         check_shapes(*format_input_baseline(inputs, baselines))
         if baselines is None:
@@ -139,6 +140,10 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
         # Captum leaves a closure on the object; with a copy, nothing is kept between calls.
         watched = alone(self)
         watched.forward_func = checked(self.forward_func)
+        watched.ig._rule = rule
+        if rule.known_sums:
+            # Captum's gradient function of a layer runs the layer class's forward function, not that which it is given.
+            watched.forward_func = watched.ig._recorder = Recorder(watched.forward_func)
         if watched.device_ids is None:
             watched.forward_func = watch_layers(watched.forward_func, self.layer, to_input=attribute_to_layer_input)
         captums: Any = LayerIntegratedGradients.attribute
@@ -150,7 +155,8 @@ class LayerDiscretizedIntegratedGradients(LayerIntegratedGradients):
                 target,
                 additional_forward_args,
                 n_steps,
-                method,
+                # Captum takes the names of its own rules only.
+                "gausslegendre",
                 internal_batch_size,
                 return_convergence_delta,
                 attribute_to_layer_input,

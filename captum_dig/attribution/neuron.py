@@ -16,12 +16,14 @@ from captum_dig._captum import (
     TensorOrTupleOfTensorsGeneric,
     construct_neuron_grad_fn,
     logged,
+    select_neuron,
     unlogged,
 )
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
+from captum_dig.attribution.summing import Recorder
 from captum_dig.attribution.watching import alone
 from captum_dig.paths import PathGenerator
-from captum_dig.quadrature import QuadratureRule, Spacing
+from captum_dig.quadrature import QuadratureRule, Spacing, check_method
 from captum_dig.threads import eager
 
 NeuronSelector = int | tuple[int | SliceIntType, ...] | Callable[[Tensor | tuple[Tensor, ...]], Tensor]
@@ -133,6 +135,8 @@ class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
             self.forward_func, self.path, self.multiplies_by_inputs, spacing=self.spacing
         )
         lone = alone(self)
+        if check_method(method).known_sums:
+            neuron_selector = _kept(neuron_selector, dig)
         dig.gradient_func = construct_neuron_grad_fn(
             lone.layer, neuron_selector, lone.device_ids, attribute_to_neuron_input
         )
@@ -149,3 +153,15 @@ class NeuronDiscretizedIntegratedGradients(NeuronIntegratedGradients):
                 internal_batch_size=internal_batch_size,
             )
         return attributions
+
+
+def _kept(selector: NeuronSelector, dig: DiscretizedIntegratedGradients) -> Callable[..., Tensor]:
+    """Select a neuron as Captum does, and let an attribution see its activations."""
+    recorder = Recorder(dig.forward_func)
+    dig._recorder, dig._selected = recorder, True
+
+    def select(output: Tensor | tuple[Tensor, ...]) -> Tensor:
+        activation: Tensor = recorder.keep(select_neuron(output if isinstance(output, tuple) else (output,), selector))
+        return activation
+
+    return select

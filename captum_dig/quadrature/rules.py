@@ -40,6 +40,8 @@ class QuadratureRule(ABC):
 
     Attributes:
         by_length: Whether the rule needs the true lengths of the pieces for every spacing.
+        known_sums: Whether attributions take the outputs at the nodes, too. Cells then lie between nodes: the node of a
+            cell is at its left edge, and the first, at the baseline, needs no gradient.
 
     Example:
         >>> RULES["riemann_middle"](np.ones((1, 1)), n_steps=2).nodes[:, 0].tolist()
@@ -47,6 +49,7 @@ class QuadratureRule(ABC):
     """
 
     by_length: ClassVar[bool] = False
+    known_sums: ClassVar[bool] = False
 
     @abstractmethod
     def cells(self, lengths: Array, n_steps: int) -> Cells:
@@ -165,11 +168,29 @@ class CompositeGauss(QuadratureRule):
         return list(itertools.pairwise(bounds))
 
 
+@dataclass(frozen=True)
+class KnownSums(QuadratureRule):
+    """The midpoint rule's nodes, with cells from node to node, over which the sum of attributions is known.
+
+    The first cell begins at the baseline and the last one ends at the input. So n cells have n - 1 nodes with a
+    gradient.
+    """
+
+    known_sums: ClassVar[bool] = True
+
+    def cells(self, lengths: Array, n_steps: int) -> Cells:
+        """Place cells between the middles of equal cells."""
+        middles = (np.arange(n_steps - 1) + 0.5) / max(1, n_steps - 1)
+        edges = np.concatenate([[0.0], middles, [1.0]])
+        return _same_for_all(edges, edges[:-1], lengths.shape[1])
+
+
 GAUSS_LEGENDRE: Final = CompositeGauss(headroom=1.25)
 RIEMANN_LEFT: Final = Riemann(0.0)
 RIEMANN_RIGHT: Final = Riemann(1.0)
 RIEMANN_MIDDLE: Final = Riemann(0.5)
 RIEMANN_TRAPEZOID: Final = Trapezoid()
+KNOWN_SUMS: Final = KnownSums()
 
 RULES: Final[dict[str, QuadratureRule]] = {
     entry.name: globals()[entry.attribute] for entry in CATALOGUE if entry.kind == "rule"

@@ -76,11 +76,16 @@ class Schedule:
     Attributes:
         n_steps: The number of nodes.
         n_paths: R, the number of paths that are averaged.
+        begins: Which cells are the first of a path, shape (n,), bool.
+        ends: Which are the last of one.
     """
 
     def __init__(self, bundles: Sequence[Bundle], steps: Sequence[Steps]) -> None:
         self.n_paths = sum(bundle.n_paths for bundle in bundles)
         self.n_steps = sum(len(part.widths) for part in steps)
+        each = [part.nodes.path for part in steps]
+        self.begins = np.concatenate([np.diff(path, prepend=-1) != 0 for path in each])
+        self.ends = np.append(self.begins[1:], [True])
         self._widths = np.concatenate([part.widths for part in steps]) / self.n_paths
         self._sections: list[tuple[slice, Bundle, list[_Plan]]] = []
         first = 0

@@ -1,0 +1,273 @@
+"""Sums of gradients along a path, as a rule asks for them.
+
+Takes a `Schedule` and the gradients at its nodes; gives attributions. `inputs` calls it. `WeightedSum` multiplies each
+gradient by the displacement of its cell. `KnownSum` also takes the outputs at the nodes: between two nodes the sum of
+all attributions is known.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from captum_dig._captum import (
+    TargetType,
+    expand_additional_forward_args,
+    expand_target,
+    select_targets,
+)
+from captum_dig.attribution.forward import failures_explained
+from captum_dig.quadrature import Schedule
+
+# The share of a residual that goes by displacement: it decides only where no contribution is above 0.
+_BY_DISPLACEMENT = 1e-12
+
+
+class Recorder:
+    """A forward function that keeps its last output, and can stop the gradient that asked for it.
+
+    Args:
+        forward_func: The model, or a function that runs it.
+
+    Attributes:
+        output: The last output, without gradient; None before the first call.
+        stops: Whether to raise `Stopped` once the output is there.
+    """
+
+    def __init__(self, forward_func: Callable[..., Any]) -> None:
+        self._forward_func = forward_func
+        self.output: Tensor | None = None
+        self.stops = False
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the function and keep its output."""
+        return self.keep(self._forward_func(*arguments))
+
+    def keep(self, output: Any) -> Any:
+        """Keep an output, and return it."""
+        self.output = output.detach()
+        if self.stops:
+            raise Stopped
+        return output
+
+
+class Stopped(Exception):  # noqa: N818 - nothing is wrong
+    """An output is there, and its gradient is not wanted."""
+
+
+class Evaluations:
+    """The gradients and outputs of one call of `attribute`, at points of its path.
+
+    Args:
+        gradient_func: Captum's, which a layer's or a neuron's class may have replaced.
+        forward_func: What it runs.
+        target: As in Captum.
+        extra_args: Further arguments of the forward function.
+        inputs: The inputs, as the caller passed them.
+        recorder: What keeps the outputs; None where they are not wanted.
+        selects: Whether the output that is kept has further dimensions, of which `target` selects one.
+    """
+
+    def __init__(
+        self,
+        gradient_func: Callable[..., Any],
+        forward_func: Callable[..., Any],
+        target: TargetType,
+        extra_args: Any,
+        inputs: tuple[Any, ...],
+        recorder: Recorder | None = None,
+        *,
+        selects: bool = True,
+    ) -> None:
+        self._gradient_func, self._forward_func = gradient_func, forward_func
+        self._target, self._extra_args, self._inputs = target, extra_args, inputs
+        self._recorder, self._selects = recorder, selects
+
+    def gradients(self, points: Sequence[Tensor]) -> list[Tensor | None]:
+        """Return the gradients at points, shape (n, B, ...) each; None where the output does not depend on an input."""
+        n_here = len(points[0])
+        nodes = tuple(point.flatten(0, 1).requires_grad_() for point in points)
+        with failures_explained(self._inputs):
+            gradients = self._gradient_func(
+                forward_fn=self._forward_func,
+                inputs=nodes,
+                target_ind=expand_target(self._target, n_here),
+                additional_forward_args=expand_additional_forward_args(self._extra_args, n_here),
+            )
+        # Captum keeps steps before examples in dimension 0.
+        return [None if gradient is None else gradient.detach().unflatten(0, (n_here, -1)) for gradient in gradients]
+
+    def outputs(self, n_here: int) -> Tensor:
+        """Return the outputs at the last points, shape (n, B), float32 or wider."""
+        output: Any = None if self._recorder is None else self._recorder.output
+        if output is None:
+            raise ValueError(
+                "method='known_sums' must see the outputs of the model, got a gradient function that does not run "
+                "forward_func; take LayerDiscretizedIntegratedGradients or NeuronDiscretizedIntegratedGradients"
+            )
+        if self._selects:
+            output = select_targets(output, expand_target(self._target, n_here))
+        selected: Tensor = output.reshape(n_here, -1)
+        return selected.to(torch.promote_types(selected.dtype, torch.float32))
+
+    def output_at(self, points: Sequence[Tensor]) -> Tensor:
+        """Return the output at one point for each example, shape (B,), without a gradient."""
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.stops = True
+            try:
+                self.gradients([point[None].clone() for point in points])
+            except Stopped:
+                pass
+            finally:
+                recorder.stops = False
+        return self.outputs(1)[0]
+
+
+class PathSum(ABC):
+    """Attributions that grow with each block of steps.
+
+    Args:
+        schedule: Where the gradients are taken.
+        evaluations: Gives the gradients.
+        ends: The inputs, shape (B, ...) each.
+        with_means: Whether mean gradients are wanted too.
+
+    Attributes:
+        totals: The attributions to each input, float32 or wider.
+        means: The mean gradients; empty if they are not wanted.
+    """
+
+    def __init__(
+        self, schedule: Schedule, evaluations: Evaluations, ends: Sequence[Tensor], *, with_means: bool
+    ) -> None:
+        self._schedule, self._evaluations = schedule, evaluations
+        self.totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
+        self.means = [torch.zeros_like(total) for total in self.totals] if with_means else []
+
+    @abstractmethod
+    def add(self, steps: slice) -> None:
+        """Add some steps; what they take is free again afterwards. Blocks come from the inputs to the baselines."""
+
+    def _on_path(self, steps: slice) -> tuple[list[Tensor], list[Tensor]]:
+        """The nodes and the displacements for each input."""
+        pairs = [self._schedule.on_path(steps, which) for which in range(len(self.totals))]
+        return [nodes for nodes, _ in pairs], [moves for _, moves in pairs]
+
+    def _add_means(self, which: int, gradients: Tensor, steps: slice) -> None:
+        if self.means:
+            self.means[which] += (gradients * self._schedule.widths(steps, like=self.totals[which])).sum(dim=0)
+
+
+class WeightedSum(PathSum):
+    """Each gradient times the displacement of the path over its cell."""
+
+    def add(self, steps: slice) -> None:
+        """Add gradient times weight."""
+        nodes, weights = self._on_path(steps)
+        for which, gradients in enumerate(self._evaluations.gradients(nodes)):
+            # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
+            if gradients is not None:
+                self.totals[which] += (gradients * weights[which]).sum(dim=0)
+                self._add_means(which, gradients, steps)
+
+
+class KnownSum(PathSum):
+    """Means of neighbouring gradients, corrected by what the outputs at the nodes say of their sum.
+
+    Between two neighbouring nodes the attributions of all elements add up to the difference of the outputs there. The
+    estimate of an element is the mean of the two gradients times its displacement. At the ends of a path, where no
+    gradient is taken, the neighbour's stands in. The residual, that is the known sum minus the sum of the estimates, is
+    handed out in proportion to their sizes.
+
+    Args:
+        schedule: Where the gradients are taken, of a rule with ``known_sums``.
+        evaluations: Gives gradients and outputs.
+        ends: The inputs, shape (B, ...) each.
+        starts: The baselines, likewise.
+        with_means: Whether mean gradients are wanted too.
+
+    Attributes:
+        handed_out: The sum of the sizes of the residuals of each example, shape (B,).
+        measured: The sum of the sizes of the estimates, shape (B,).
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        evaluations: Evaluations,
+        ends: Sequence[Tensor],
+        starts: Sequence[Tensor],
+        *,
+        with_means: bool,
+    ) -> None:
+        super().__init__(schedule, evaluations, ends, with_means=with_means)
+        none: list[Tensor | None] = [None] * len(ends)
+        self._end, self._start = (_Node(evaluations.output_at(points), none) for points in (ends, starts))
+        self._next = self._end
+        self.handed_out, self.measured = (torch.zeros_like(self._end.output) for _ in range(2))
+
+    def add(self, steps: slice) -> None:
+        """Add cells: their estimates and residuals."""
+        # Invariant: the cells of a path share their ends, so the known sums of a path add up to the difference between
+        # input and baseline. One input, f(x) = x^2 from 0 to 4, one node, at 2, with the gradient 4: the cells [0, 2]
+        # and [2, 4] have the estimates 8 and 8, the known sums 4 and 12, and the residuals -4 and 4.
+        points, moves = self._on_path(steps)
+        lefts = self._nodes(points, self._schedule.begins[steps].tolist())
+        lasts = self._schedule.ends[steps].tolist()
+        rights = [self._end if last else node for last, node in zip(lasts, [*lefts[1:], self._next], strict=True)]
+        self._next = lefts[0]
+        known = torch.stack([right.output - left.output for left, right in zip(lefts, rights, strict=True)])
+        estimates: dict[int, Tensor] = {}
+        for which, moved in enumerate(moves):
+            means = [
+                _mean(left.gradients[which], right.gradients[which]) for left, right in zip(lefts, rights, strict=True)
+            ]
+            # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
+            if means[0] is not None:
+                gradients = torch.stack([mean for mean in means if mean is not None])
+                self._add_means(which, gradients, steps)
+                estimates[which] = gradients * moved
+        if estimates:
+            self._hand_out(known / self._schedule.n_paths, estimates, moves)
+
+    def _nodes(self, points: list[Tensor], begins: list[bool]) -> list["_Node"]:
+        """The outputs and gradients at the left edges of cells; a cell that begins a path has the baseline there."""
+        inside = [number for number, begins_path in enumerate(begins) if not begins_path]
+        nodes = [self._start] * len(begins)
+        if inside:
+            whole = len(inside) == len(begins)
+            gradients = self._evaluations.gradients([each if whole else each[inside] for each in points])
+            outputs = self._evaluations.outputs(len(inside))
+            for place, number in enumerate(inside):
+                here = [None if gradient is None else gradient[place] for gradient in gradients]
+                nodes[number] = _Node(outputs[place], here)
+        return nodes
+
+    def _hand_out(self, known: Tensor, estimates: dict[int, Tensor], moves: list[Tensor]) -> None:
+        """Add estimates, and the residuals in proportion to their sizes; sums have shape (n, B)."""
+        # An element that does not move has no share. Where no estimate is above 0, displacements decide.
+        shares = {which: each.abs() + _BY_DISPLACEMENT * moves[which].abs() for which, each in estimates.items()}
+        measured = torch.stack([share.flatten(2).sum(dim=-1) for share in shares.values()]).sum(dim=0)
+        residual = known - torch.stack([each.flatten(2).sum(dim=-1) for each in estimates.values()]).sum(dim=0)
+        rate = torch.where(measured > 0, residual / torch.where(measured > 0, measured, 1), 0)
+        for which, each in estimates.items():
+            self.totals[which] += (each + shares[which] * rate.reshape(*rate.shape, *[1] * (each.dim() - 2))).sum(dim=0)
+        self.handed_out += residual.abs().sum(dim=0)
+        self.measured += measured.sum(dim=0)
+
+
+class _Node(NamedTuple):
+    """A point of a path: the output there, (B,), and the gradient of each input, (B, ...), where there is one."""
+
+    output: Tensor
+    gradients: list[Tensor | None]
+
+
+def _mean(left: Tensor | None, right: Tensor | None) -> Tensor | None:
+    """The mean of two gradients; the only one where the other end has none."""
+    if left is None or right is None:
+        return right if left is None else left
+    return (left + right) / 2

@@ -1,0 +1,244 @@
+"""Known sums: the outputs at the nodes say what the attributions between them add up to."""
+
+import pytest
+import torch
+from captum.attr import LayerIntegratedGradients, LLMGradientAttribution, TextTokenInput
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from captum_dig import (
+    DiscretizedIntegratedGradients,
+    EnsemblePath,
+    LayerDiscretizedIntegratedGradients,
+    MonotonicPath,
+    NeuronDiscretizedIntegratedGradients,
+    PathPerInput,
+    StaggeredPath,
+    StraightLine,
+    Vocabulary,
+)
+from tests.models import tiny_tokenizer
+
+ROWS = torch.randn(60, 6, generator=torch.Generator().manual_seed(3))
+WORDS = MonotonicPath(Vocabulary(ROWS), n_anchors=5, n_neighbors=12)
+X, BASE = ROWS[torch.arange(1, 13).reshape(3, 4)], ROWS[0].expand(3, 4, 6)
+PATHS = [
+    StraightLine(),
+    WORDS,
+    StaggeredPath(StraightLine()),
+    StaggeredPath(WORDS, n_orders=6),
+    EnsemblePath([StraightLine(), StaggeredPath(StraightLine(), 0, n_orders=3, antithetic=False)]),
+]
+MIX = torch.randn(6, 6, generator=torch.Generator().manual_seed(4))
+
+
+def curved(x):
+    return torch.tanh(x @ MIX.to(x.dtype)).prod(dim=-1).sum(dim=1) + (x.sum(dim=-1).sin().prod(dim=1))
+
+
+def known(function, path, x=X, base=BASE, **options):
+    dig = DiscretizedIntegratedGradients(function, path, multiply_by_inputs=options.pop("multiply", True))
+    return dig.attribute(x, base, method="known_sums", **options)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(range(len(PATHS))),
+    st.integers(8, 30),
+    st.sampled_from([None, 3, 7]),
+    st.booleans(),
+)
+def test_attributions_add_up_to_the_change_of_the_output(seed, which, n_steps, internal_batch_size, kinked):
+    draw = torch.Generator().manual_seed(seed)
+    one, two = torch.randn(6, 8, generator=draw), torch.randn(8, generator=draw)
+
+    def model(x):
+        hidden = (x @ one).relu() if kinked else torch.tanh(x @ one)
+        return (hidden.sum(dim=1) ** 2) @ two
+
+    options = {"n_steps": n_steps, "internal_batch_size": internal_batch_size}
+    got, delta = known(model, PATHS[which], return_convergence_delta=True, **options)
+    size = (model(X) - model(BASE)).abs() + got.flatten(1).abs().sum(dim=1)
+    assert (delta.abs() <= 1e-5 * size).all()
+
+
+@pytest.mark.parametrize("path", PATHS, ids=repr)
+@pytest.mark.parametrize("multiply", [True, False])
+def test_a_linear_model_keeps_its_exact_attribution(path, multiply):
+    weight = torch.linspace(-1, 2, 6)
+    got = known(lambda x: (x * weight).sum(dim=(1, 2)), path, n_steps=9, multiply=multiply)
+    torch.testing.assert_close(got, (weight * (X - BASE if multiply else torch.ones_like(X))), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=repr)
+def test_it_tends_to_the_integral_and_does_not_depend_on_the_batch(path):
+    exact = DiscretizedIntegratedGradients(curved, path).attribute(X, BASE, n_steps=1200)
+    errors = [float((known(curved, path, n_steps=n) - exact).norm() / exact.norm()) for n in (24, 240)]
+    assert errors[1] < 0.02
+    assert errors[1] < errors[0] < 0.5
+    got = known(curved, path, n_steps=24)
+    for some in (slice(0, 1), slice(1, 3)):
+        torch.testing.assert_close(
+            known(curved, path, X[some], BASE[some], n_steps=24), got[some], rtol=1e-4, atol=1e-5
+        )
+    for internal_batch_size in (3, 9, 50):
+        blocks = known(curved, path, n_steps=24, internal_batch_size=internal_batch_size)
+        torch.testing.assert_close(blocks, got, rtol=1e-4, atol=1e-5)
+
+
+def test_a_smooth_function_gains_two_orders_on_a_line():
+    exact = DiscretizedIntegratedGradients(curved, StraightLine()).attribute(X.double(), BASE.double(), n_steps=400)
+    errors = [
+        float((known(curved, StraightLine(), X.double(), BASE.double(), n_steps=n) - exact).norm()) for n in (40, 80)
+    ]
+    assert errors[0] / errors[1] > 3.5
+
+
+def test_what_does_not_move_gets_exactly_nothing_and_a_lone_word_gets_everything():
+    x = X.clone()
+    x[:, 1:] = BASE[:, 1:]
+    for path in PATHS:
+        got = known(curved, path, x, n_steps=12)
+        assert not got[:, 1:].any()
+        torch.testing.assert_close(got[:, 0].sum(dim=-1), curved(x) - curved(BASE), rtol=1e-4, atol=1e-5)
+    assert not known(curved, PATHS[2], BASE, n_steps=12).any()
+
+
+def test_gradients_of_zero_share_by_displacement():
+    # A step between two nodes: no gradient sees it.
+    def step(x):
+        return (x.sum(dim=(1, 2)) > 0.55).to(x.dtype) + 0 * x.sum(dim=(1, 2))
+
+    got = known(step, StraightLine(), torch.tensor([[[0.75, 0.25]]]), torch.zeros(1, 1, 2), n_steps=4)
+    torch.testing.assert_close(got, torch.tensor([[[0.75, 0.25]]]))
+
+
+def test_contributions_that_cancel_blow_nothing_up():
+    def cancels(x):
+        return 1e6 * (x[:, 0, 0] - x[:, 0, 1]) + x[:, 0, 2] ** 3
+
+    x = torch.tensor([[[1.0, 1.0, 1.0]]], dtype=torch.float64)
+    got = known(cancels, StraightLine(), x, torch.zeros_like(x), n_steps=6)
+    assert float(got.sum()) == pytest.approx(1, abs=1e-6)
+    torch.testing.assert_close(got[0, 0, :2], torch.tensor([1e6, -1e6], dtype=torch.float64), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(dtype):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(24, 5), nn.Tanh(), nn.Linear(5, 3)).to(dtype)
+    dig = DiscretizedIntegratedGradients(model, StaggeredPath(StraightLine()))
+    got = dig.attribute(X.to(dtype), BASE.to(dtype), target=[0, 2, 1], method="known_sums", n_steps=16)
+    assert got.dtype == torch.float32
+    change = (model(X.to(dtype)) - model(BASE.to(dtype)))[torch.arange(3), [0, 2, 1]].float()
+    torch.testing.assert_close(got.sum(dim=(1, 2)), change, rtol=1e-3, atol=1e-3)
+
+
+def test_tuples_targets_and_further_arguments():
+    def model(x, y, scale):
+        hidden = torch.tanh(x.sum(dim=1)) * y.sum(dim=1, keepdim=True)
+        return hidden[:, :3] * scale[:, None]
+
+    y, scale = torch.rand(3, 5), torch.tensor([1.0, 2.0, 3.0])
+    path = StaggeredPath(PathPerInput(WORDS, StraightLine()), n_orders=2)
+    for target in (1, [0, 1, 2], torch.tensor([2, 2, 0])):
+        dig = DiscretizedIntegratedGradients(model, path)
+        options = {"n_steps": 10, "internal_batch_size": 6, "return_convergence_delta": True}
+        parts, delta = dig.attribute((X, y), (BASE, 0), target, scale, method="known_sums", **options)
+        assert [part.shape for part in parts] == [X.shape, y.shape]
+        assert float(delta.abs().max()) < 1e-4
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.places = nn.Embedding(60, 6, _weight=ROWS.clone()), nn.Embedding(9, 6)
+        self.mix, self.head = nn.Linear(6, 5), nn.Linear(5, 2)
+
+    def forward(self, ids, positions=None):
+        vectors = self.table(ids) if positions is None else self.table(ids) + self.places(positions)
+        return self.head(torch.tanh(self.mix(vectors)).sum(dim=1))
+
+
+@pytest.mark.filterwarnings("ignore:Multiple layers provided")
+def test_layers():
+    torch.manual_seed(0)
+    model = Reader()
+    ids, base = torch.tensor([[1, 2, 3], [4, 5, 0]]), torch.zeros(2, 3, dtype=torch.int64)
+    for path in PATHS:
+        dig = LayerDiscretizedIntegratedGradients(model, model.table, path)
+        options = {"n_steps": 9, "method": "known_sums", "return_convergence_delta": True}
+        got, delta = dig.attribute(ids, base, torch.tensor([0, 1]), internal_batch_size=4, **options)
+        assert got.shape == (2, 3, 6)
+        assert float(delta.abs().max()) < 1e-5
+        again, _ = dig.attribute(ids, base, torch.tensor([0, 1]), **options)
+        torch.testing.assert_close(got, again, rtol=1e-4, atol=1e-6)
+    positions = torch.arange(3).expand(2, 3)
+    dig = LayerDiscretizedIntegratedGradients(model, [model.table, model.places], [WORDS, StraightLine()])
+    _, delta = dig.attribute((ids, positions), (base, base), 1, **options)
+    assert float(delta.abs().max()) < 1e-5
+
+
+@pytest.mark.parametrize("selector", [2, (1,), (slice(0, 3),), lambda output: output.sum(dim=1)], ids=str)
+def test_neurons(selector):
+    torch.manual_seed(0)
+    layer = nn.Linear(24, 5)
+    model = nn.Sequential(nn.Flatten(), layer, nn.Tanh(), nn.Linear(5, 2))
+    tanh = model[2]
+    dig = NeuronDiscretizedIntegratedGradients(model, tanh, StaggeredPath(StraightLine()))
+    got = dig.attribute(X, selector, BASE, method="known_sums", n_steps=8)
+
+    def activation(x):
+        output = torch.tanh(layer(x.flatten(1)))
+        if callable(selector):
+            return selector(output)
+        chosen = output[(slice(None), *(selector if isinstance(selector, tuple) else (selector,)))]
+        return chosen if chosen.dim() == 1 else chosen.sum(dim=1)
+
+    torch.testing.assert_close(got.sum(dim=(1, 2)), activation(X) - activation(BASE), rtol=1e-4, atol=1e-5)
+
+
+def test_language_models():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    tokenizer = tiny_tokenizer()
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **sizes)).eval()
+    method = LayerDiscretizedIntegratedGradients(model, model.get_input_embeddings(), StaggeredPath(StraightLine()))
+    prompt = TextTokenInput("the plot was slow", tokenizer)
+    options = {"target": "very lovely", "n_steps": 60}
+    one, other = (
+        LLMGradientAttribution(method, tokenizer).attribute(prompt, method=rule, **options).token_attr
+        for rule in ("known_sums", "gausslegendre")
+    )
+    torch.testing.assert_close(one, other, rtol=0.05, atol=2e-3)
+
+
+def test_no_gradient_and_few_outputs_more_than_the_steps():
+    rows = []
+
+    def counted(x):
+        rows.append(len(x))
+        return curved(x)
+
+    known(counted, StaggeredPath(StraightLine()), n_steps=12)
+    # Both ends, and the nodes of all paths.
+    assert rows == [3, 3, 36]
+
+
+def test_a_gradient_function_without_outputs_is_refused():
+    model = Reader()
+    captums = LayerIntegratedGradients(model, model.table)
+    captums.ig = DiscretizedIntegratedGradients(model, StraightLine())
+    captums.ig._rule = None
+    ids = torch.tensor([[1, 2, 3]])
+    with pytest.raises(AssertionError, match="Approximation method must be one"):
+        captums.attribute(ids, target=0, method="known_sums")
+    dig = DiscretizedIntegratedGradients(model, StraightLine())
+    dig.gradient_func = lambda forward_fn, inputs, target_ind, additional_forward_args: inputs
+    with pytest.raises(
+        ValueError, match="method='known_sums' must see the outputs of the model, got a gradient function"
+    ):
+        dig.attribute(torch.ones(1, 2), method="known_sums")
