@@ -1,5 +1,7 @@
 """Known sums: the outputs at the nodes say what the attributions between them add up to."""
 
+import json
+
 import pytest
 import torch
 from captum.attr import LayerIntegratedGradients, LLMGradientAttribution, TextTokenInput
@@ -16,6 +18,8 @@ from captum_dig import (
     PathPerInput,
     StaggeredPath,
     StraightLine,
+    TextAttribution,
+    TextExplainer,
     Vocabulary,
 )
 from tests.models import tiny_tokenizer
@@ -214,6 +218,56 @@ def test_language_models():
         for rule in ("known_sums", "gausslegendre")
     )
     torch.testing.assert_close(one, other, rtol=0.05, atol=2e-3)
+
+
+def test_the_estimate_is_about_the_error():
+    path = StaggeredPath(StraightLine())
+    dig = DiscretizedIntegratedGradients(curved, path)
+    exact = dig.attribute(X, BASE, n_steps=2000)
+    for n_steps in (12, 48):
+        got, error = dig.attribute_with_error(X, BASE, n_steps=n_steps)
+        assert torch.equal(got, known(curved, path, n_steps=n_steps))
+        true = 100 * (got - exact).abs().sum(dim=(1, 2)) / exact.abs().sum(dim=(1, 2))
+        assert (true < 2 * error + 0.1).all()
+    linear = DiscretizedIntegratedGradients(lambda x: x.sum(dim=(1, 2)), path)
+    assert float(linear.attribute_with_error(X, BASE, n_steps=4)[1].max()) < 1e-3
+    assert linear.attribute_with_error(BASE, BASE, n_steps=4)[1].tolist() == [0, 0, 0]
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return TextExplainer.demo()
+
+
+TEXT = "A gorgeous, witty film, but much too long for what it says."
+
+
+def test_texts_say_how_large_the_error_is(explainer):
+    result = explainer.explain(TEXT, method="known_sums", n_steps=24)
+    assert result.delta_percent < 1e-3
+    assert result.settings.method == "known_sums"
+    assert 0 < result.error_percent < 100
+    assert "Error" in str(result)
+    assert "Delta" not in str(result)
+    assert TextAttribution.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+    plain = explainer.explain(TEXT, n_steps=24)
+    assert plain.error_percent is None
+    assert "error_percent" not in plain.to_dict()
+
+
+def test_auto_goes_by_the_estimate(explainer):
+    results = {
+        tolerance: explainer.explain(TEXT, method="known_sums", tolerance_percent=tolerance, max_steps=800)
+        for tolerance in (50.0, 0.5)
+    }
+    assert results[50.0].settings.n_steps == 50
+    assert results[0.5].settings.n_steps > 50
+    assert results[0.5].error_percent <= 0.5 or results[0.5].settings.n_steps == 800
+
+
+def test_several_baselines_and_windows(explainer):
+    several = explainer.explain([TEXT, "Dull."], method="known_sums", n_steps=24, baseline=("pad", "mask"))
+    assert all(result.delta_percent < 1e-3 and result.error_percent > 0 for result in several)
 
 
 def test_no_gradient_and_few_outputs_more_than_the_steps():

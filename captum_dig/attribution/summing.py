@@ -209,6 +209,11 @@ class KnownSum(PathSum):
         self._next = self._end
         self.handed_out, self.measured = (torch.zeros_like(self._end.output) for _ in range(2))
 
+    @property
+    def error_percent(self) -> Tensor:
+        """The residuals in percent of the estimates, (B,); 0 where nothing moves."""
+        return torch.where(self.measured > 0, 100 * self.handed_out / self.measured, 0)
+
     def add(self, steps: slice) -> None:
         """Add cells: their estimates and residuals."""
         # Invariant: the cells of a path share their ends, so the known sums of a path add up to the difference between

@@ -1,6 +1,7 @@
 """PathMethod: integrated gradients along any path."""
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -46,17 +47,29 @@ class PathMethod(AttributionMethod):
         """Attribute along the path, and add up the dimensions of each token."""
         return self.attributions(question, plan).sum(dim=-1)
 
+    def estimated(self, question: Question, plan: Plan) -> tuple[Tensor, Tensor | None]:
+        """Score the tokens; known sums have an estimate of their error."""
+        if not check_method(self.method or plan.method).known_sums:
+            return self.scores(question, plan), None
+        dig, arguments = self._asked(question, plan)
+        attributions, errors = dig.attribute_with_error(**arguments)
+        return cast("Tensor", attributions).sum(dim=-1), errors
+
     def attributions(self, question: Question, plan: Plan) -> Tensor:
         """Attribute along the path to every dimension, shape (B, T, D)."""
+        dig, arguments = self._asked(question, plan)
+        attributions: Tensor = dig.attribute(method=self.method or plan.method, **arguments)
+        return attributions
+
+    def _asked(self, question: Question, plan: Plan) -> tuple[DiscretizedIntegratedGradients, dict[str, Any]]:
+        """The attribution class for a question, and its arguments."""
         dig = DiscretizedIntegratedGradients(
             question.forward, question.path(self.path), spacing=self.spacing or plan.spacing
         )
-        attributions: Tensor = dig.attribute(
-            question.inputs,
-            question.baselines,
-            additional_forward_args=question.arguments,
-            n_steps=int(self.n_gradients or plan.n_steps),
-            method=self.method or plan.method,
-            internal_batch_size=max(plan.rows_at_once, len(question.inputs)),
-        )
-        return attributions
+        return dig, {
+            "inputs": question.inputs,
+            "baselines": question.baselines,
+            "additional_forward_args": question.arguments,
+            "n_steps": int(self.n_gradients or plan.n_steps),
+            "internal_batch_size": max(plan.rows_at_once, len(question.inputs)),
+        }

@@ -35,7 +35,8 @@ class Plan:
             the tolerance.
         method: The quadrature rule.
         spacing: As in `DiscretizedIntegratedGradients`.
-        tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs, above 0.
+        tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs, above 0. With
+            known sums it is the largest estimated error.
         max_steps: For ``"auto"``: the largest number of gradients.
         rows_at_once: The number of rows, texts times steps, for the model at once. It changes speed and memory only.
         seed: For methods that draw at random.
@@ -115,10 +116,12 @@ class Scores:
     Attributes:
         values: A score for each token, shape (B, T), float32 or wider.
         n_gradients: The number of gradients of each text; with ``n_steps="auto"`` that of the last attempt.
+        error_percent: The estimated error of each text's scores; None for a method that has no estimate.
     """
 
     values: Tensor
     n_gradients: tuple[int, ...]
+    error_percent: tuple[float, ...] | None = None
 
 
 class AttributionMethod(ABC):
@@ -159,6 +162,10 @@ class AttributionMethod(ABC):
     def scores(self, question: Question, plan: Plan) -> Tensor:
         """Score the tokens, shape (B, T); `plan.n_steps` is a number here."""
 
+    def estimated(self, question: Question, plan: Plan) -> tuple[Tensor, Tensor | None]:
+        """Score the tokens, (B, T), and estimate the error of each text's scores in percent, (B,), if there is one."""
+        return self.scores(question, plan), None
+
     def attributions(self, question: Question, plan: Plan) -> Tensor | None:  # noqa: ARG002 - by default there are none
         """Score every dimension of the embeddings, shape (B, T, D); None for a method that scores tokens only."""
         return None
@@ -188,8 +195,24 @@ class AttributionMethod(ABC):
         Raises:
             ModelError: If the scores are of another shape, or not finite.
         """
+        return self.measured(question, plan)[0]
+
+    @final
+    def measured(self, question: Question, plan: Plan) -> tuple[Tensor, Tensor | None]:
+        """Score the tokens as a call does, and estimate the error of each text's scores.
+
+        Args:
+            question: The texts and the number to explain.
+            plan: How to integrate.
+
+        Returns:
+            Scores, shape (B, T), and the estimates in percent, shape (B,); None for a method without an estimate.
+
+        Raises:
+            ModelError: If the scores are of another shape, or not finite.
+        """
         resolved = replace(plan, n_steps=max(1, self.gradients(plan))) if plan.n_steps == "auto" else plan
-        scores = self.scores(question, resolved)
+        scores, errors = self.estimated(question, resolved)
         if scores.shape != question.fixed.shape:
             raise ModelError(
                 f"{self.name} must score every token, shape {tuple(question.fixed.shape)}, "
@@ -197,14 +220,15 @@ class AttributionMethod(ABC):
             )
         if not bool(scores.isfinite().all()):
             raise ModelError(f"{self.name} must give finite scores, got NaN or infinity; leave it out for this model")
-        return scores.detach().masked_fill(question.fixed, 0)
+        return scores.detach().masked_fill(question.fixed, 0), errors
 
 
 def score(method: AttributionMethod, questions: Sequence[Question], plan: Plan) -> Scores:
     """Score the same texts from one or several baselines.
 
     Baselines share the gradients, like the paths of an ensemble, and their scores are averaged. With ``n_steps="auto"``
-    texts whose scores do not add up are scored again with twice as many gradients, from scratch.
+    texts whose scores do not add up, or have a larger estimated error than the tolerance, are scored again with twice
+    as many gradients, from scratch.
 
     Args:
         method: The method.
@@ -224,21 +248,28 @@ def score(method: AttributionMethod, questions: Sequence[Question], plan: Plan) 
     changes = torch.stack([q.changes(plan.rows_at_once) for q in questions]).mean(dim=0) if doubles else None
     values = torch.zeros(inputs.shape[:2], dtype=torch.promote_types(inputs.dtype, torch.float32), device=inputs.device)
     taken = [n_steps] * len(inputs)
+    errors: Tensor | None = None
     left = torch.arange(len(inputs), device=inputs.device)
     while True:
         for rows in left.split(max(1, _TOGETHER // inputs[0].numel())):
             each = []
             for number, question in enumerate(questions):
                 share = n_steps // n_baselines + (number < n_steps % n_baselines)
-                each.append(method(question.take(rows), replace(plan, n_steps=max(1, share))))
-            values[rows] = torch.stack(each).mean(dim=0).to(values.dtype)
+                each.append(method.measured(question.take(rows), replace(plan, n_steps=max(1, share))))
+            values[rows] = torch.stack([scores for scores, _ in each]).mean(dim=0).to(values.dtype)
+            estimates = [error for _, error in each if error is not None]
+            if estimates:
+                errors = values.new_zeros(len(inputs)) if errors is None else errors
+                errors[rows] = torch.stack(estimates).mean(dim=0).to(values.dtype)
         for row in left.tolist():
             taken[row] = n_steps
         if changes is None or 2 * n_steps > plan.max_steps:
             break
-        deltas = values[left].sum(dim=1) - changes[left]
-        left = left[deltas.abs() > plan.tolerance_percent / 100 * changes[left].abs()]
+        # Known sums always add up: their estimate decides.
+        deltas = (values[left].sum(dim=1) - changes[left]).abs()
+        far = deltas > plan.tolerance_percent / 100 * changes[left].abs()
+        left = left[far if errors is None else errors[left] > plan.tolerance_percent]
         if not len(left):
             break
         n_steps *= 2
-    return Scores(values, tuple(taken))
+    return Scores(values, tuple(taken), None if errors is None else tuple(errors.tolist()))

@@ -88,6 +88,7 @@ class BatchExplainer:
                     settings=replace(self.settings, n_steps=scores.n_gradients[number]),
                     truncated=encoding.truncated,
                     start=encoding.start,
+                    error_percent=None if scores.error_percent is None else scores.error_percent[number],
                 )
             )
         if self.method.completes and any(result.delta_percent > LARGE_DELTA_PERCENT for result in results):

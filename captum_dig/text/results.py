@@ -63,6 +63,7 @@ _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
     "anchors": tuple_of(tuple_of(string)),
     "truncated": integer,
     "start": integer,
+    "error_percent": lambda name, value: None if value is None else real(name, value),
 }
 
 
@@ -93,6 +94,8 @@ class TextAttribution:
         truncated: How many tokens of the text were cut off by the model's limit.
         start: Where `text` begins, in characters, in the text that was explained; not 0 for the later windows of a long
             one.
+        error_percent: The estimated error of the scores, in percent of their sizes, with ``method="known_sums"``, whose
+            scores always add up; else None.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -117,6 +120,7 @@ class TextAttribution:
     settings: ExplanationSettings
     truncated: int = 0
     start: int = 0
+    error_percent: float | None = None
 
     def __post_init__(self) -> None:
         for name, convert in _CONVERTERS.items():
@@ -250,6 +254,10 @@ class TextAttribution:
             ("Output", f"{self.input_value:.4g} ({self.baseline_value:.4g} at the baseline)"),
             ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference){hint}"),
         ]
+        if self.error_percent is not None:
+            large = self.error_percent > LARGE_DELTA_PERCENT
+            hint = f": large, so raise n_steps above {self.settings.n_steps}" if large else ""
+            headline[-1] = ("Error", f"about {_short(self.error_percent)} % of the scores{hint}")
         if self.truncated:
             headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
         settings = [(field.name, getattr(self.settings, field.name)) for field in fields(self.settings)]
@@ -311,6 +319,9 @@ class TextAttribution:
         """
         data = {"format": FORMAT, "format_version": FORMAT_VERSION}
         data |= {field.name: to_json(getattr(self, field.name)) for field in fields(self)}
+        # Only some rules have an estimate; readers of the others' results need not know of it.
+        if self.error_percent is None:
+            del data["error_percent"]
         data["probabilities"] = [None if math.isnan(one) else to_json(one) for one in self.probabilities]
         derived = ("words", "predicted_label", "target_label", "delta", "delta_percent")
         data["derived"] = {name: to_json(getattr(self, name)) for name in derived}
@@ -333,6 +344,7 @@ class TextAttribution:
         """
         values = of_format("data", data, FORMAT, FORMAT_VERSION, TO_DICT)
         values.pop("derived", None)
+        values.setdefault("error_percent", None)
         check_keys("data", values, cls)
         check_keys("settings", values["settings"], ExplanationSettings)
         values["settings"] = ExplanationSettings(**values["settings"])
