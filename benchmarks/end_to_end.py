@@ -7,6 +7,7 @@ model for every kind of path and models of three sizes, on one thread. Texts are
 which is the worst case for the path.
 
     python -m benchmarks.end_to_end --model FOLDER --out benchmarks/results/end_to_end.json
+    python -m benchmarks.end_to_end --parts paths --out benchmarks/results/end_to_end-paths.json
     python -m benchmarks.end_to_end --bert-base --device cuda --out benchmarks/results/end_to_end-gpu.json
     python -m benchmarks.end_to_end --tiny
 """
@@ -15,6 +16,7 @@ import argparse
 import functools
 import statistics
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -72,22 +74,27 @@ def main() -> None:
     tiny: bool = arguments.tiny
     model = None if arguments.bert_base else str(arguments.model)
     device: str = arguments.device
+    parts: dict[str, Callable[[], Any]] = {
+        "time": lambda: alone(times, model, device, 5 if tiny else 20, 5 if tiny else 50, 2 if tiny else 9),
+        "memory": lambda: {
+            name: {f"n={n}": alone(memory, name, model, device, n, tiny) for n in ((5, 20) if tiny else (50, 500))}
+            for name in ("captum", "captum_dig")
+        },
+        "long_texts": lambda: alone(long_texts, model, device, (2, 16, 3) if tiny else (8, 512, 50)),
+        "paths": lambda: (
+            {"small": compared(SIZES["small"], device, PATHS[2:3])}
+            if tiny
+            else {name: compared(SIZES[name], device) for name in arguments.sizes}
+        ),
+    }
     report: dict[str, Any] = {
         "question": (__doc__ or "").splitlines()[0],
         "environment": environment(device),
         "model": arguments.model.name if model else "12 layers, 768 wide, random weights",
-        "time": alone(times, model, device, 5 if tiny else 20, 5 if tiny else 50, 2 if tiny else 9),
-        "memory": {
-            name: {f"n={n}": alone(memory, name, model, device, n, tiny) for n in ((5, 20) if tiny else (50, 500))}
-            for name in ("captum", "captum_dig")
-        },
-        "long_texts": alone(long_texts, model, device, (2, 16, 3) if tiny else (8, 512, 50)),
-        "paths": {"small": compared(SIZES["small"], device, PATHS[2:3])}
-        if tiny
-        else {name: compared(SIZES[name], device) for name in arguments.sizes},
     }
-    for name in ("time", "memory", "long_texts", "paths"):
-        print(name, report[name])
+    for name in arguments.parts:
+        report[name] = parts[name]()
+        print(name, report[name], flush=True)
     write(report, arguments.out)
 
 
@@ -98,6 +105,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--bert-base", action="store_true", help="random weights in BERT's base size instead")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--out", type=Path, help="JSON file to write")
+    parts = ("time", "memory", "long_texts", "paths")
+    parser.add_argument("--parts", nargs="*", choices=parts, default=parts, help="comparisons to make")
     parser.add_argument("--sizes", nargs="*", choices=SIZES, default=list(SIZES), help="models to compare all paths on")
     parser.add_argument("--tiny", action="store_true", help="short texts, few steps")
     return parser.parse_args()

@@ -22,7 +22,7 @@ from captum_dig.quadrature import QuadratureRule, Spacing, check_method, check_s
 
 # The number of gradients that n_steps="auto" begins with.
 _FIRST_STEPS = 50
-# Elements of the inputs that are attributed together: their paths take some hundred times as many.
+# Elements of the inputs that are attributed together: the knots of a path may take a hundred times as many.
 _TOGETHER = 2**19
 
 

@@ -128,9 +128,13 @@ class CompositeGauss(QuadratureRule):
 
     def cells(self, lengths: Array, n_steps: int) -> Cells:
         """Place the cells, for each example by itself."""
-        columns = [self._column(column, n_steps) for column in lengths.T]
-        edges, nodes = [edges for edges, _ in columns], [nodes for _, nodes in columns]
-        return Cells(np.stack(edges, axis=1), np.stack(nodes, axis=1))
+        # Paths with many pieces for their nodes are one part each, and have the same cells.
+        places, cuts = _middles(n_steps)
+        cells = _same_for_all(np.concatenate([[0.0], cuts]), places, lengths.shape[1])
+        n_pieces = (lengths > 0).sum(axis=0)
+        for column in np.flatnonzero((n_pieces == 1) | (n_steps >= self.headroom * n_pieces)):
+            cells.edges[:, column], cells.nodes[:, column] = self._column(lengths[:, column], n_steps)
+        return cells
 
     def _column(self, lengths: Array, n_steps: int) -> tuple[Array, Array]:
         # Pieces without length have no place on [0, 1].
@@ -153,9 +157,6 @@ class CompositeGauss(QuadratureRule):
         # Invariant: the parts are in order and cover every piece once, and no two neighbouring parts are together
         # shorter than an even cell, 1 / n. Three pieces of the lengths 0.10, 0.05, 0.85 and n = 5: the first two are
         # together 0.15 < 0.20, so they become one part, (0, 2), beside (2, 3). That is two parts with 1 and 4 nodes.
-        # With n = 3 there are fewer than 1.25 nodes for each piece, and the path is one part, (0, 3).
-        if n_steps < self.headroom * len(lengths) and len(lengths) > 1:
-            return [(0, len(lengths))]
         bounds = list(range(len(lengths) + 1))
         shares = list(lengths)
         while len(shares) > 1:
