@@ -184,7 +184,9 @@ def test_layers():
     assert float(delta.abs().max()) < 1e-5
 
 
-@pytest.mark.parametrize("selector", [2, (1,), (slice(0, 3),), lambda output: output.sum(dim=1)], ids=str)
+@pytest.mark.parametrize(
+    "selector", [2, (1,), (slice(0, 3),), lambda output: output.sum(dim=1)], ids=["one", "tuple", "slice", "function"]
+)
 def test_neurons(selector):
     torch.manual_seed(0)
     layer = nn.Linear(24, 5)
