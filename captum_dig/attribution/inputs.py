@@ -209,7 +209,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             >>> from captum_dig import StraightLine
             >>> dig = DiscretizedIntegratedGradients(lambda x: (x**2).sum(dim=1), StraightLine())
             >>> dig.attribute_with_error(torch.tensor([[3.0]]), n_steps=2)
-            (tensor([[9.]]), tensor([25.]))
+            (tensor([[9.]]), tensor([12.5000]))
         """
         attributions, path_sum = self._integrate(
             inputs, baselines, target, additional_forward_args, n_steps, "known_sums", internal_batch_size
