@@ -14,6 +14,7 @@ from captum.attr import (
     visualization,
 )
 from captum.attr._utils.input_layer_wrapper import ModelInputWrapper  # noqa: TID251 - as in the tutorial
+from tokenizers import processors
 from torch import nn
 from transformers import BertConfig, BertForQuestionAnswering, LlamaConfig, LlamaForCausalLM
 
@@ -125,6 +126,8 @@ def llama(make):
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     tokenizer = tiny_tokenizer()
+    # As those of language models, it puts nothing around a text.
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A")
     config = LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=64, initializer_range=0.3, **sizes)
     model = LlamaForCausalLM(config).eval()
     lig = make(model, model.model.embed_tokens)

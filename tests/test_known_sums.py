@@ -7,6 +7,7 @@ import torch
 from captum.attr import LayerIntegratedGradients, LLMGradientAttribution, TextTokenInput
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import processors
 from torch import nn
 
 from captum_dig import (
@@ -210,6 +211,7 @@ def test_language_models():
 
     torch.manual_seed(0)
     tokenizer = tiny_tokenizer()
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A")
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **sizes)).eval()
     method = LayerDiscretizedIntegratedGradients(model, model.get_input_embeddings(), StaggeredPath(StraightLine()))
