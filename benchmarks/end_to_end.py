@@ -17,7 +17,7 @@ import functools
 import statistics
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +77,12 @@ def main() -> None:
     parts: dict[str, Callable[[], Any]] = {
         "time": lambda: alone(times, model, device, 5 if tiny else 20, 5 if tiny else 50, 2 if tiny else 9),
         "memory": lambda: {
-            name: {f"n={n}": alone(memory, name, model, device, n, tiny) for n in ((5, 20) if tiny else (50, 500))}
+            name: {f"n={n}": alone(memory, name, model, device, n, tiny) for n in ((5,) if tiny else (50, 500))}
             for name in ("captum", "captum_dig")
         },
         "long_texts": lambda: alone(long_texts, model, device, (2, 16, 3) if tiny else (8, 512, 50)),
         "paths": lambda: (
-            {"small": compared(SIZES["small"], device, PATHS[2:3])}
+            {"small": compared(replace(SIZES["small"], turns=0), device, PATHS[2:3])}
             if tiny
             else {name: compared(SIZES[name], device) for name in arguments.sizes}
         ),
