@@ -209,7 +209,7 @@ def test_a_polyline_is_checked(made, message):
 
 
 def test_different_times():
-    times, numbers = distinct(np.array([[0.5, 0.0, 0.5, 1.0], [np.inf, 0.2, 0.2, np.inf], [np.inf] * 4]))
+    times, numbers, _ = distinct(np.array([[0.5, 0.0, 0.5, 1.0], [np.inf, 0.2, 0.2, np.inf], [np.inf] * 4]))
     assert times.tolist() == [[0, 0.5, 1], [0.2] * 3, [0] * 3]
     assert numbers.tolist() == [[0, 1, 1, 2], [0, 0, 0, 0], [-1] * 4]
 

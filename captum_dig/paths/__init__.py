@@ -10,7 +10,7 @@ from captum_dig.paths.base import PathGenerator, StraightLine, as_ensemble, upsa
 from captum_dig.paths.bundles import Bundle, Places, Together
 from captum_dig.paths.ensembles import EnsemblePath
 from captum_dig.paths.per_input import PathPerInput
-from captum_dig.paths.polylines import Knots, Line, Polyline
+from captum_dig.paths.polylines import Knots, Line, Polyline, StepPlaces
 from captum_dig.paths.staggered import StaggeredPath
 from captum_dig.paths.uniform import UniformPath
 from captum_dig.paths.walks import Walk
@@ -27,6 +27,7 @@ __all__ = [
     "Places",
     "Polyline",
     "StaggeredPath",
+    "StepPlaces",
     "StraightLine",
     "Together",
     "UniformPath",

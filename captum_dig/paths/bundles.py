@@ -129,7 +129,15 @@ def on_device(found: tuple[Integers, Array], polyline: Polyline) -> tuple[Tensor
     return torch.from_numpy(arrays[0]).to(on), torch.from_numpy(arrays[1]).to(on)
 
 
-def distinct(times: Array) -> tuple[Array, Integers]:
+def times_at(times: Array, places: Places) -> Array:
+    """Find the time of each place, (n, B), from the times of the knots of each path, (R, P, B)."""
+    examples, path = np.arange(times.shape[2]), places.path[:, None]
+    start, stop = times[path, places.piece, examples], times[path, places.piece + 1, examples]
+    found: Array = np.where(places.fraction == 1, stop, start + places.fraction * (stop - start))
+    return found
+
+
+def distinct(times: Array) -> tuple[Array, Integers, Integers]:
     """Sort times and drop those that are equal.
 
     Args:
@@ -137,13 +145,15 @@ def distinct(times: Array) -> tuple[Array, Integers]:
 
     Returns:
         The different times of each row, rising, the last one repeated, shape (B, P) with P at least 2; zeros where a
-        row has none. For each time of the sorted row the number of times before it that are different, (B, N).
+        row has none. For each time of the sorted row the number of times before it that are different, (B, N). And the
+        order that sorts each row, (B, N).
 
     Example:
         >>> distinct(np.array([[0.5, 0.0, 0.5, 1.0]]))[0].tolist()
         [[0.0, 0.5, 1.0]]
     """
-    ordered = np.sort(times, axis=1)
+    by_time = np.argsort(times, axis=1, kind="stable")
+    ordered = np.take_along_axis(times, by_time, axis=1)
     new = np.isfinite(ordered)
     new[:, 1:] &= ordered[:, 1:] > ordered[:, :-1]
     numbers = np.cumsum(new, axis=1) - 1
@@ -154,7 +164,7 @@ def distinct(times: Array) -> tuple[Array, Integers]:
     # Where a row has fewer times, it waits at its last.
     waiting = np.arange(different.shape[1]) >= np.maximum(count, 1)[:, None]
     last = different[np.arange(len(times)), np.maximum(count, 1) - 1]
-    return np.where(waiting, last[:, None], different), numbers
+    return np.where(waiting, last[:, None], different), numbers, by_time
 
 
 def cumulate(lengths: Array) -> Array:

@@ -22,6 +22,7 @@ from captum_dig.paths.bundles import (
     locate,
     not_over,
     shares,
+    times_at,
 )
 from captum_dig.paths.polylines import Polyline
 
@@ -137,9 +138,9 @@ class EvenSpeeds(Bundle):
         self._breaks = [cumulate(each) for each in laid]
         self._last = [not_over(each).sum(axis=0) - 1 for each in laid]
         # A joint piece ends wherever a piece of some input ends. The times are shares of the length, from 0 to 1.
-        self._times: Array = distinct(np.concatenate(self._breaks).T)[0].T
+        self._times = distinct(np.concatenate(self._breaks).T)[0].T[None]
         speed = np.sqrt(sum(np.cumsum(each, axis=0)[-1] ** 2 for each in lengths))
-        self._lengths: Array = (np.diff(self._times, axis=0) * speed)[None]
+        self._lengths: Array = np.diff(self._times, axis=1) * speed
 
     def lengths(self) -> Array:
         """Return the length of each joint piece: its time, at the speed of all inputs together."""
@@ -147,10 +148,7 @@ class EvenSpeeds(Bundle):
 
     def where(self, which: int, places: Places) -> tuple[Integers, Array]:
         """Find the place of an input on its own path at the time of each place."""
-        start = np.take_along_axis(self._times, places.piece, axis=0)
-        stop = np.take_along_axis(self._times, places.piece + 1, axis=0)
-        times = np.where(places.fraction == 1, stop, start + places.fraction * (stop - start))
-        piece, fraction = locate(times, self._breaks[which], self._last[which])
+        piece, fraction = locate(times_at(self._times, places), self._breaks[which], self._last[which])
         return piece[..., None], fraction[..., None]
 
 

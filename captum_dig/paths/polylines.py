@@ -6,12 +6,38 @@ given places. `captum_dig.paths.bundles` puts the polylines of several inputs an
 """
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-# Elements of the knots processed in one block.
-_BLOCK = 2**22
+from captum_dig.paths.monotone import pieces
+
+
+class StepPlaces(NamedTuple):
+    """The places of nodes and their cells on the way of one input, shape (n, B, 1) or (n, B, W) each.
+
+    A cell is made of shares of the pieces `begin` and `end`, and the whole pieces between these.
+
+    Attributes:
+        node: The number of the piece of each node, int64.
+        share: How far along its piece each node is, in [0, 1], dtype `Polyline.precise`.
+        begin: The number of the piece that each cell begins on, int64.
+        head: The share of this piece.
+        end: The number of the piece that each cell ends on, at least `begin`; None where all equal `begin`.
+        tail: The share of this piece, 0 where it is that at the begin; None like `end`.
+    """
+
+    node: Tensor
+    share: Tensor
+    begin: Tensor
+    head: Tensor
+    end: Tensor | None
+    tail: Tensor | None
+
+    def numbers(self) -> Tensor:
+        """The numbers of all pieces, one after the other: they lie near each other, and are made at once."""
+        return torch.cat([self.node, self.begin] if self.end is None else [self.node, self.begin, self.end])
 
 
 class Polyline(ABC):
@@ -76,39 +102,20 @@ class Polyline(ABC):
         reached = between(*self.pieces(numbers), fractions[..., None])
         return reached.to(self.inputs.dtype).reshape(len(numbers), *self.inputs.shape)
 
-    def steps(
-        self,
-        node: Tensor,
-        share: Tensor,
-        begin: Tensor,
-        head: Tensor,
-        end: Tensor | None = None,
-        tail: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    def steps(self, cells: "StepPlaces") -> tuple[Tensor, Tensor]:
         """Return the nodes of some steps, and the displacements over their cells.
 
-        A displacement is made of shares of the pieces `begin` and `end`, and the whole pieces between these.
-
         Args:
-            node: The numbers of the nodes' pieces, shape (n, B, 1) or (n, B, W), int64.
-            share: How far along its piece each node is, in [0, 1], same shape, dtype `precise`.
-            begin: The numbers of the pieces that cells begin on, same shape.
-            head: The share of each of these, same shape.
-            end: The numbers of the pieces that cells end on, at least `begin`; None where all equal `begin`.
-            tail: The share of each of these; 0 where `end` equals `begin`.
+            cells: The places of n nodes and their cells.
 
         Returns:
             The nodes, shape (n, B, ...), dtype of the inputs, and the displacements, same shape, float32 or wider.
         """
-        # All at once, because they lie near each other.
-        numbers = torch.cat([node, begin] if end is None else [node, begin, end])
+        n_steps = len(cells.node)
+        numbers = cells.numbers()
         left, right = (part.expand(len(numbers), *part.shape[1:]) for part in self.pieces(numbers))
-        shares = (share[..., None], head[..., None])
-        if end is None or tail is None:
-            points, moves = on_pieces(left, right, *shares)
-        else:
-            points, moves = on_pieces(left, right, *shares, tail[..., None], (end > begin)[..., None])
-        shape = (len(node), *self.inputs.shape)
+        points, moves = on_pieces(left, right, cells)
+        shape = (n_steps, *self.inputs.shape)
         return points.to(self.inputs.dtype).reshape(shape), moves.reshape(shape)
 
     def words_of(self, tensor: Tensor) -> Tensor:
@@ -151,12 +158,9 @@ class Knots(Polyline):
 
     def lengths(self) -> Tensor:
         """Measure the pieces in blocks: few operations, and temporaries of a bounded size."""
-        knots, precise = self._knots, self.precise
-        group = max(1, _BLOCK // max(1, knots[0].numel()))
-        blocks = zip(knots[:-1].split(group), knots[1:].split(group), strict=True)
-        return torch.cat(
-            [(right.to(precise) - left.to(precise)).square_().sum(dim=-1) for left, right in blocks]
-        ).sqrt_()
+        precise = self.precise
+        squares = [(right.to(precise) - left.to(precise)).square_().sum(dim=-1) for left, right in pieces(self._knots)]
+        return torch.cat(squares).sqrt_()
 
     def pieces(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """Look the knots up."""
@@ -183,31 +187,23 @@ def between(left: Tensor, right: Tensor, share: Tensor) -> Tensor:
     return torch.where(share >= 1, right, reached)
 
 
-def on_pieces(
-    left: Tensor,
-    right: Tensor,
-    share: Tensor,
-    head: Tensor,
-    tail: Tensor | None = None,
-    crosses: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+def on_pieces(left: Tensor, right: Tensor, cells: StepPlaces) -> tuple[Tensor, Tensor]:
     """Return the nodes of n steps and the displacements over their cells, from the pieces that these lie on.
 
     Args:
-        left: Where the pieces begin: those of the nodes, those that cells begin on, and, unless `tail` is None, those
-            that cells end on, shape (2 * n, ...) or (3 * n, ...).
+        left: Where the pieces of `StepPlaces.numbers` begin, shape (2 * n, ..., F) or (3 * n, ..., F).
         right: Where they end, same shape.
-        share: How far along its piece each node is, shape (n, ..., 1).
-        head: The share of the piece that each cell begins on, same shape.
-        tail: The share of the piece that each cell ends on, same shape; 0 where that is the same piece.
-        crosses: Where it is another piece, same shape.
+        cells: The places, shape (n, ...).
 
     Returns:
-        Two tensors of shape (n, ...).
+        Two tensors of shape (n, ..., F).
     """
-    (node, begin, *last), (node_end, begin_end, *stop) = left.split(len(share)), right.split(len(share))
+    n_steps = len(cells.node)
+    (node, begin, *last), (node_end, begin_end, *stop) = left.split(n_steps), right.split(n_steps)
     # The difference of two points would be the same, but rounding would cancel it where a coordinate hardly moves.
-    moved = torch.mul(begin_end - begin, head)
-    if tail is not None and crosses is not None:
-        moved.add_(torch.mul(stop[0] - last[0], tail)).add_(torch.where(crosses, last[0] - begin_end, 0))
-    return between(node, node_end, share), moved
+    moved = torch.mul(begin_end - begin, cells.head[..., None])
+    if cells.end is not None and cells.tail is not None:
+        crosses = (cells.end > cells.begin)[..., None]
+        moved.add_(torch.mul(stop[0] - last[0], cells.tail[..., None]))
+        moved.add_(torch.where(crosses, last[0] - begin_end, 0))
+    return between(node, node_end, cells.share[..., None]), moved

@@ -20,7 +20,7 @@ from torch import Tensor
 from captum_dig.checks import at_least_one
 from captum_dig.paths.anchors import scramble
 from captum_dig.paths.base import PathGenerator, StraightLine
-from captum_dig.paths.bundles import Array, Bundle, Integers, Places, distinct
+from captum_dig.paths.bundles import Array, Bundle, Integers, Places, distinct, times_at
 from captum_dig.paths.polylines import Polyline
 from captum_dig.paths.walks import Walk
 
@@ -282,8 +282,7 @@ class Staggered(Bundle):
         self._windows = windows
         # Rows are orders of examples.
         times = times.reshape(-1, n_events)
-        by_time = np.argsort(times, axis=1, kind="stable")
-        different, numbers = distinct(times)
+        different, numbers, by_time = distinct(times)
         speeds = _after(changes.reshape(times.shape), by_time, numbers, different.shape[1])
         moving = _after(movers.reshape(times.shape), by_time, numbers, different.shape[1])
         # Where no word moves, a sum of changes may differ from 0 by rounding.
@@ -299,11 +298,7 @@ class Staggered(Bundle):
 
     def where(self, which: int, places: Places) -> tuple[Integers, Array]:
         """Find the time of each place, and the progress of each word at it."""
-        examples = np.arange(self._times.shape[2])
-        path = places.path[:, None]
-        start, stop = self._times[path, places.piece, examples], self._times[path, places.piece + 1, examples]
-        times = np.where(places.fraction == 1, stop, start + places.fraction * (stop - start))
-        return self._windows[which].progress(places.path, times)
+        return self._windows[which].progress(places.path, times_at(self._times, places))
 
 
 def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool) -> Tensor:
@@ -381,9 +376,8 @@ def _after(changes: npt.NDArray[Any], by_time: Integers, numbers: Integers, n_ti
     sums = np.cumsum(np.take_along_axis(changes, by_time, axis=1), axis=1)
     after = np.zeros((len(changes), n_times), dtype=changes.dtype)
     # Of equal times the last one wins, which has all changes behind it. Words that do not move come last of all.
-    rows = np.arange(len(changes))[:, None]
     last = np.ones(numbers.shape, dtype=bool)
     last[:, :-1] = numbers[:, 1:] > numbers[:, :-1]
     row, column = np.nonzero(last & (numbers >= 0))
-    after[rows[row, 0], numbers[row, column]] = sums[row, column]
+    after[row, numbers[row, column]] = sums[row, column]
     return after

@@ -19,7 +19,7 @@ from captum_dig.paths.base import PathGenerator, seed_of
 from captum_dig.paths.bundles import Together
 from captum_dig.paths.folders import TableFolder, digest
 from captum_dig.paths.monotone import monotonize
-from captum_dig.paths.polylines import Polyline, on_pieces
+from captum_dig.paths.polylines import Polyline, StepPlaces, on_pieces
 from captum_dig.paths.tables import RankedTable, WalkTable
 from captum_dig.paths.walks import Walk
 from captum_dig.threads import Lock
@@ -146,14 +146,15 @@ class WordPath(PathGenerator):
             return Together((cast("Polyline", self.knots(inputs[:, None], baselines[:, None])),)).knots()[0, :, :, 0]
         ends = inputs.reshape(-1, inputs.shape[-1])
         starts = baselines.reshape(-1, baselines.shape[-1])
-        firsts, numbers = self._different(ends, starts)
+        goals = self.vocabulary.find(starts.to("cpu", torch.float32))
+        firsts, numbers = self._different(ends, starts, goals)
         ends, starts = ends[firsts], starts[firsts]
-        rows, anchors = self._anchors(ends, starts)
+        rows, anchors = self._anchors(ends, starts, goals[firsts])
         return Monotonized(inputs, baselines, numbers.to(inputs.device), (ends, starts), rows, anchors)
 
-    def _different(self, ends: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    def _different(self, ends: Tensor, starts: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
         """Find the different pairs of (N, D) ends: where each stands first, (U,), and the number of each, (N,)."""
-        rows, goals = (self.vocabulary.find(vectors.to("cpu", torch.float32)) for vectors in (ends, starts))
+        rows = self.vocabulary.find(ends.to("cpu", torch.float32))
         places = torch.arange(len(ends), device="cpu")
         known = (rows >= 0) & (goals >= 0)
         keys = torch.where(known, rows * len(self.vocabulary) + goals, -1 - places)
@@ -167,7 +168,7 @@ class WordPath(PathGenerator):
         numbers[other] = len(firsts) + torch.arange(len(other), device="cpu")
         return torch.cat([firsts, other]), numbers
 
-    def _anchors(self, ends: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    def _anchors(self, ends: Tensor, starts: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors, (M, D), and for each anchor its number among these, (m, U), from the input's side, or -1.
 
         -1 stands for the baseline itself, which need not be a row: where a word rests, or a walk is without candidates.
@@ -175,7 +176,7 @@ class WordPath(PathGenerator):
         ids = torch.full((self.n_anchors, len(ends)), -1, dtype=torch.int64, device="cpu")
         moving = (ends != starts).any(dim=1)
         if bool(moving.any()):
-            ids[:, moving.cpu()] = self._walk(ends[moving], starts[moving])
+            ids[:, moving.cpu()] = self._walk(ends[moving], starts[moving], goals[moving.cpu()])
         if ends.device.type == "cpu" and ends.dtype == self.vocabulary.rows.dtype:
             return self.vocabulary.rows, ids
         # Each row is copied once to the device of the inputs.
@@ -183,11 +184,10 @@ class WordPath(PathGenerator):
         rows = self.vocabulary.rows[met].to(ends.device, torch.promote_types(ends.dtype, torch.float32))
         return rows, torch.where(ids < 0, ids, numbers).to(ends.device)
 
-    def _walk(self, ends: Tensor, starts: Tensor) -> Tensor:
+    def _walk(self, ends: Tensor, starts: Tensor, goal_ids: Tensor) -> Tensor:
         """The anchors of vectors that differ from their baselines, (N, D): row ids, (m, N), on the CPU."""
         words = self.vocabulary.locate(ends)
         goals = starts.to("cpu", torch.float32)
-        goal_ids = self.vocabulary.find(goals)
         # Comparing ids is quicker than comparing rows.
         strange = goal_ids < 0
         which = goal_ids.clone()
@@ -266,29 +266,20 @@ class Monotonized(Polyline):
         shape = (*numbers.shape[:2], self.n_words, -1)
         return self._rounded(left).reshape(shape), self._rounded(right).reshape(shape)
 
-    def steps(
-        self,
-        node: Tensor,
-        share: Tensor,
-        begin: Tensor,
-        head: Tensor,
-        end: Tensor | None = None,
-        tail: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    def steps(self, cells: StepPlaces) -> tuple[Tensor, Tensor]:
         """Make nodes and displacements of a few words at a time, where not all points are kept."""
         if self._stride == 1:
-            return super().steps(node, share, begin, head, end, tail)
-        steps = self._steps(torch.cat([node, begin, begin if end is None else end]))
-        shares = [self._each(factor) for factor in (share, head, torch.zeros_like(head) if tail is None else tail)]
-        _, first, last = steps.split(len(node))
-        shape = (len(node), *self.inputs.shape)
+            return super().steps(cells)
+        n_steps = len(cells.node)
+        each = StepPlaces(*(None if places is None else self._each(places) for places in cells))  # type: ignore[arg-type]
+        shape = (n_steps, *self.inputs.shape)
         points, moves = self.inputs.new_empty(shape), self._kept.new_empty(shape)
-        flat = [made.reshape(*steps[: len(node)].shape, -1) for made in (points, moves)]
-        for place, (left, right) in zip(itertools.count(0, self._at_once), self._in_turn(steps), strict=False):
+        flat = [made.reshape(n_steps, self._numbers.numel(), -1) for made in (points, moves)]
+        in_turn = self._in_turn(self._steps(cells.numbers()))
+        for place, (left, right) in zip(itertools.count(0, self._at_once), in_turn, strict=False):
             some = slice(place, place + self._at_once)
-            share, head, tail = (factor[:, some, None] for factor in shares)
-            crosses = (first > last)[:, some, None]
-            made = on_pieces(self._rounded(left), self._rounded(right), share, head, tail, crosses)
+            here = StepPlaces(*(None if places is None else places[:, some] for places in each))  # type: ignore[arg-type]
+            made = on_pieces(self._rounded(left), self._rounded(right), here)
             for whole, part in zip(flat, made, strict=True):
                 whole[:, some] = part
         return points, moves

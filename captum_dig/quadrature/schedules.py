@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from captum_dig.checks import at_least_one
 from captum_dig.paths.bundles import Array, Bundle, Integers, Places, cumulate, locate, not_over, on_device, shares
-from captum_dig.paths.polylines import Polyline
+from captum_dig.paths.polylines import Polyline, StepPlaces
 from captum_dig.quadrature.rules import QuadratureRule, check_method
 
 Spacing = Literal["arc", "knots"]
@@ -74,7 +75,6 @@ class Schedule:
     to the device of the inputs.
 
     Attributes:
-        n_steps: The number of nodes.
         n_paths: R, the number of paths that are averaged.
         begins: Which cells are the first of a path, shape (n,), bool.
         ends: Which are the last of one.
@@ -82,7 +82,6 @@ class Schedule:
 
     def __init__(self, bundles: Sequence[Bundle], steps: Sequence[Steps]) -> None:
         self.n_paths = sum(bundle.n_paths for bundle in bundles)
-        self.n_steps = sum(len(part.widths) for part in steps)
         each = [part.nodes.path for part in steps]
         self.begins = np.concatenate([np.diff(path, prepend=-1) != 0 for path in each])
         self.ends = np.append(self.begins[1:], [True])
@@ -173,25 +172,15 @@ class Schedule:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The places of nodes and cells on the way of one input, on its device, shape (n, B, 1) or (n, B, W) each.
+    """The places of all steps on the way of one input, on its device.
 
     Attributes:
-        node: The number of the piece of each node.
-        share: How far along that piece it is.
-        begin: The number of the piece that each cell begins on.
-        head: The share of this piece.
-        end: The number of the piece that each cell ends on.
-        tail: The share of this piece, 0 where it is that at the begin.
+        cells: The places.
         crosses: For each step, whether a cell ends on another piece than it begins on; on the host.
     """
 
-    node: Tensor
-    share: Tensor
-    begin: Tensor
-    head: Tensor
-    end: Tensor
-    tail: Tensor
-    crosses: Array
+    cells: StepPlaces
+    crosses: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, bundle: Bundle, which: int, steps: Steps) -> "_Plan":
@@ -205,19 +194,17 @@ class _Plan:
         same = begin == end
         head = np.where(same, end_share, 1.0) - begin_share
         tail = np.where(same, 0.0, end_share)
-        return cls(
+        cells = StepPlaces(
             *on_device(bundle.where(which, steps.nodes), polyline),
             *on_device((begin, head), polyline),
             *on_device((end, tail), polyline),
-            ~same.reshape(len(same), -1).all(axis=1),
         )
+        return cls(cells, ~same.reshape(len(same), -1).all(axis=1))
 
     def on_path(self, polyline: Polyline, steps: slice) -> tuple[Tensor, Tensor]:
         """The nodes of some steps, and the displacements over their cells."""
-        cells = (self.node[steps], self.share[steps], self.begin[steps], self.head[steps])
-        if not self.crosses[steps].any():
-            return polyline.steps(*cells)
-        return polyline.steps(*cells, self.end[steps], self.tail[steps])
+        here = StepPlaces(*(places[steps] for places in self.cells if places is not None))
+        return polyline.steps(here if self.crosses[steps].any() else here._replace(end=None, tail=None))
 
 
 def check_spacing(spacing: Spacing) -> Spacing:
