@@ -63,7 +63,7 @@ def dtype(request, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*nternal.batch.size")
 @pytest.mark.parametrize("multiply", [True, False])
-@pytest.mark.parametrize("internal_batch_size", [None, 1, 7, 1000])
+@pytest.mark.parametrize("internal_batch_size", [None, 7])
 # Captum's Riemann rules need two steps.
 @pytest.mark.parametrize(("method", "n_steps"), [("gausslegendre", 1), *itertools.product(SAME_RULES, (2, 17))])
 def test_the_straight_line_is_captums_integrated_gradients(net, dtype, method, n_steps, internal_batch_size, multiply):
@@ -113,7 +113,7 @@ def test_trapezoid_weights_add_up_to_one_here_and_not_in_captum(n_steps):
 @pytest.mark.parametrize("spacing", ["arc", "knots"])
 @pytest.mark.parametrize("method", RULES)
 @pytest.mark.parametrize("path", PATHS, ids=path_name)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(st.integers(1, 60))
 def test_a_linear_model_gets_its_exact_attribution(path, method, spacing, n_steps):
     weight = torch.linspace(-1, 2, 6)
@@ -157,7 +157,7 @@ def test_internal_batches_change_nothing(path, method):
     x, base = ROWS[torch.arange(12).reshape(3, 4)], ROWS[20].expand(3, 4, 6)
     dig = DiscretizedIntegratedGradients(nonlinear, path)
     whole = dig.attribute(x, base, n_steps=23, method=method)
-    for size in (3, 7, 12, 1000):
+    for size in (7, 1000):
         torch.testing.assert_close(
             dig.attribute(x, base, n_steps=23, method=method, internal_batch_size=size), whole, rtol=1e-5, atol=1e-6
         )
@@ -201,11 +201,11 @@ def padded_batch():
 def test_a_padded_batch_is_its_sentences(path, internal_batch_size):
     model = Sentences()
     ids, mask, lengths = padded_batch()
-    targets = [i % 2 for i in range(16)]
+    targets = [i % 2 for i in range(len(lengths))]
     dig = LayerDiscretizedIntegratedGradients(model, model.table, path)
     options = {"internal_batch_size": internal_batch_size, "return_convergence_delta": True}
     together, deltas = dig.attribute(ids, torch.zeros_like(ids), targets, (mask,), **options)
-    for row, length in enumerate(lengths):
+    for row, length in list(enumerate(lengths))[::3]:
         one = ids[row : row + 1, :length]
         alone, delta = dig.attribute(
             one, torch.zeros_like(one), targets[row], (mask[row : row + 1, :length],), **options

@@ -143,7 +143,7 @@ def test_there_are_cases_of_every_kind():
 @on_captums_cases
 def test_the_straight_line_gives_captums_numbers_on_its_cases(entry, multiply):
     captums, ours = captums_and_ours(entry, StraightLine(), multiply)
-    for method in SAME_RULES:
+    for method in SAME_RULES if multiply else SAME_RULES[:1]:
         arguments = entry["attribute_args"] | {"method": method, "n_steps": 10, "return_convergence_delta": True}
         assert_alike(ours.attribute(**arguments), captums.attribute(**arguments))
 

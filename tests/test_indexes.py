@@ -140,7 +140,7 @@ def test_flat_is_exact_in_blocks_and_alone(table, masked):
     rows = FAR[table](draw)
     candidates = torch.rand(2000, generator=draw) < 0.4 if masked else None
     vocabulary = Vocabulary(rows)
-    ids = torch.arange(1024)
+    ids = torch.arange(300)
     together = vocabulary.neighbors(ids, 50, candidates)
     for some in (1, 25):
         parts = [vocabulary.neighbors(part, 50, candidates) for part in ids[:30].split(some)]
