@@ -79,7 +79,7 @@ def test_a_polyline_measures_and_moves_as_its_knots(path, seed):
     dense = Together((Knots(path(X, BASE)),))
     np.testing.assert_allclose(bundle.lengths(), dense.lengths(), rtol=1e-6)
     random, n_pieces = np.random.default_rng(seed), bundle.lengths().shape[1]
-    places = Places(np.zeros(5, dtype=np.int64), random.integers(0, n_pieces, (5, 3)), random.random((5, 3)))
+    places = Places(np.zeros((5, 1), dtype=np.int64), random.integers(0, n_pieces, (5, 3)), random.random((5, 3)))
     found = [
         one.polylines[0].points(*(torch.from_numpy(np.ascontiguousarray(a)) for a in one.where(0, places)))
         for one in (bundle, dense)
@@ -290,7 +290,7 @@ def test_several_layers_with_a_path_for_each():
     for paths in (
         [path, StraightLine()],
         PathPerInput(path, StraightLine()),
-        StaggeredPath(PathPerInput(path, StraightLine())),
+        StaggeredPath(PathPerInput(path, StraightLine()), n_orders=4),
     ):
         dig = LayerDiscretizedIntegratedGradients(model, [vocabulary, places], paths)
         parts, delta = dig.attribute(*arguments, n_steps=400, return_convergence_delta=True)
@@ -310,7 +310,7 @@ def test_several_layers_with_a_path_for_each():
         (
             [StraightLine(), StaggeredPath(StraightLine())],
             ValueError,
-            "paths must be single, got 4 paths from StaggeredPath for input 1; put the PathPerInput into a StaggeredPath instead",
+            "paths must be single, got 2 paths from StaggeredPath for input 1; put the PathPerInput into a StaggeredPath instead",
         ),
     ],
 )

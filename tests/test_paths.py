@@ -45,7 +45,7 @@ PATHS = [StraightLine(), Detour()] + [
 PATHS.append(UniformPath(Vocabulary(ROWS), n_anchors=5, n_neighbors=12))
 ENSEMBLES = [
     EnsemblePath([StraightLine(), PATHS[2], Detour()]),
-    StaggeredPath(StraightLine()),
+    StaggeredPath(StraightLine(), n_orders=4),
     StaggeredPath(StraightLine(), 0, n_orders=3, seed=5, antithetic=False),
     StaggeredPath(PATHS[2], 0.3, n_orders=2),
     StaggeredPath(Detour(), 1),

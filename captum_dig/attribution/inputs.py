@@ -6,7 +6,7 @@ build on it, and `captum_dig.methods` scores texts with it.
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
 import torch
 from captum.attr import GradientAttribution
@@ -24,13 +24,18 @@ from captum_dig._captum import (
     logged,
     tensorize_baseline,
 )
+from captum_dig.attribution.calls import Call
 from captum_dig.attribution.forward import checked
+from captum_dig.attribution.integral import Integral
+from captum_dig.attribution.refining import Refinement
 from captum_dig.attribution.summing import Evaluations, KnownSum, PathSum, Recorder, WeightedSum
 from captum_dig.checks import at_least_one
 from captum_dig.paths import PathGenerator
 from captum_dig.paths.per_input import as_path
-from captum_dig.quadrature import QuadratureRule, Schedule, Spacing, check_method, check_spacing
+from captum_dig.quadrature import RULES, QuadratureRule, Schedule, Spacing, check_method, check_spacing
 
+# The part of the gradients with which `method="adaptive"` begins.
+_BEGIN = 2 / 3
 Tensors = Tensor | tuple[Tensor, ...]
 
 
@@ -134,8 +139,8 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 dimension 0, once for each step.
             n_steps: The number of gradient evaluations for each example, at least 1 for each path of an ensemble.
             method: ``"gausslegendre"``, ``"riemann_left"``, ``"riemann_right"``, ``"riemann_middle"``,
-                ``"riemann_trapezoid"``, ``"known_sums"``, or a `QuadratureRule`. As weights add up to 1 here, the
-                trapezoid rule differs from Captum's, whose weights add up to (n - 1) / n.
+                ``"riemann_trapezoid"``, ``"known_sums"``, ``"adaptive"``, or a `QuadratureRule`. As weights add up to 1
+                here, the trapezoid rule differs from Captum's, whose weights add up to (n - 1) / n.
             internal_batch_size: The largest number of rows to give to the model at once, at least B; None for all B *
                 `n_steps`.
             return_convergence_delta: Whether to return the delta too.
@@ -163,9 +168,9 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             >>> scores, delta.abs() < 1e-5
             (tensor([[8.]]), tensor([True]))
         """
-        attributions, _ = self._integrate(
-            inputs, baselines, target, additional_forward_args, n_steps, method, internal_batch_size
-        )
+        rule = self._rule or check_method(method)
+        call = self._call(inputs, baselines, target, additional_forward_args, n_steps, rule, internal_batch_size)
+        attributions = call.attributions(self._sum(call, rule, n_steps)[0])
         formatted: Tensors = format_output(is_tuple(inputs), attributions)
         if not return_convergence_delta:
             return formatted
@@ -174,20 +179,22 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         )
         return formatted, delta
 
-    def attribute_with_error(
+    def integrate(
         self,
         inputs: Tensors,
         baselines: BaselineType = None,
         target: TargetType = None,
         additional_forward_args: object | None = None,
         n_steps: int = 50,
+        method: str | QuadratureRule = "known_sums",
         internal_batch_size: int | None = None,
-    ) -> tuple[Tensors, Tensor]:
-        """Attribute with ``method="known_sums"``, and estimate the error of the attributions.
+    ) -> Integral:
+        """Attribute as `attribute` does, and say how far to trust the attributions.
 
-        Known sums have no delta that could tell how good they are: it is 0 up to rounding. The estimate is the part of
-        the change of the output that was handed out, not measured: the sizes of all residuals, in percent of the sizes
-        of all estimates. It is about as large as the relative error of the attributions, summed over sizes.
+        Two things are estimated. The *error of the integration* is that of too few gradients on a path. Known sums have
+        no delta that could tell it: theirs is 0 up to rounding. The estimate is the part of the change of the output
+        that was handed out, not measured: the sizes of all residuals, in percent of the sizes of all estimates. The
+        *spread* is that over the draws of a path with several orders.
 
         Args:
             inputs: As for `attribute`.
@@ -195,11 +202,11 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             target: As for `attribute`.
             additional_forward_args: As for `attribute`.
             n_steps: As for `attribute`.
+            method: As for `attribute`, but known sums by default.
             internal_batch_size: As for `attribute`.
 
         Returns:
-            Attributions as from `attribute`, and the estimate for each example in percent, shape (B,); 0 where nothing
-            moves.
+            The attributions with both estimates.
 
         Raises:
             ValueError: As for `attribute`.
@@ -208,26 +215,65 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         Example:
             >>> from captum_dig import StraightLine
             >>> dig = DiscretizedIntegratedGradients(lambda x: (x**2).sum(dim=1), StraightLine())
-            >>> dig.attribute_with_error(torch.tensor([[3.0]]), n_steps=2)
-            (tensor([[9.]]), tensor([12.5000]))
+            >>> found = dig.integrate(torch.tensor([[3.0, 3.0]]), n_steps=2)
+            >>> found.attributions, found.error_percent
+            (tensor([[9., 9.]]), tensor([6.2500]))
         """
-        attributions, path_sum = self._integrate(
-            inputs, baselines, target, additional_forward_args, n_steps, "known_sums", internal_batch_size
-        )
-        return format_output(is_tuple(inputs), attributions), cast("KnownSum", path_sum).error_percent
+        rule = self._rule or check_method(method)
+        call = self._call(inputs, baselines, target, additional_forward_args, n_steps, rule, internal_batch_size)
+        path_sum, n_draws = self._sum(call, rule, n_steps, with_paths=True)
+        return call.integral(path_sum, n_steps, n_draws)
 
-    def _integrate(
+    def refine(
+        self,
+        inputs: Tensors,
+        baselines: BaselineType = None,
+        target: TargetType = None,
+        additional_forward_args: object | None = None,
+        n_steps: int = 48,
+        internal_batch_size: int | None = None,
+    ) -> Refinement:
+        """Attribute with known sums, and go on with more gradients where it is not good enough; none is taken twice.
+
+        Args:
+            inputs: As for `attribute`.
+            baselines: As for `attribute`.
+            target: As for `attribute`.
+            additional_forward_args: As for `attribute`.
+            n_steps: The number of gradients to begin with.
+            internal_batch_size: As for `attribute`.
+
+        Returns:
+            The gradients so far. Ask it for attributions, further nodes, or further orders.
+
+        Raises:
+            ValueError: As for `attribute`.
+            ModelError: As for `attribute`.
+
+        Example:
+            >>> from captum_dig import StraightLine
+            >>> dig = DiscretizedIntegratedGradients(lambda x: (x**4).sum(dim=1), StraightLine())
+            >>> refinement = dig.refine(torch.tensor([[3.0, 3.0]]), n_steps=4)
+            >>> while refinement.integral().error_percent > 1:
+            ...     refinement.add_nodes(4)
+            >>> refinement.n_steps
+            12
+        """
+        rule = RULES["adaptive"]
+        call = self._call(inputs, baselines, target, additional_forward_args, n_steps, rule, internal_batch_size)
+        return Refinement(call, n_steps, n_steps // rule.nodes_per_path)
+
+    def _call(
         self,
         inputs: Tensors,
         baselines: BaselineType,
         target: TargetType,
         additional_forward_args: object | None,
         n_steps: int,
-        method: str | QuadratureRule,
+        rule: QuadratureRule,
         internal_batch_size: int | None,
-    ) -> tuple[tuple[Tensor, ...], PathSum]:
-        """Check the arguments, and sum along the path."""
-        rule = self._rule or check_method(method)
+    ) -> Call:
+        """Check the arguments of a call."""
         check_steps(n_steps, internal_batch_size)
         ends, starts = _ends(inputs, baselines)
         if internal_batch_size is not None and internal_batch_size < len(ends[0]):
@@ -237,28 +283,41 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 # Past `attribute` and the wrapper that Captum puts around it.
                 stacklevel=4,
             )
-        bundles = self.path.bundles(ends, starts)
+        return Call(
+            ends,
+            starts,
+            self.path,
+            self.spacing,
+            self._evaluations(inputs, target, format_additional_forward_args(additional_forward_args), rule),
+            internal_batch_size,
+            is_tuple(inputs),
+            self._multiply_by_inputs,
+        )
+
+    def _sum(self, call: Call, rule: QuadratureRule, n_steps: int, *, with_paths: bool = False) -> tuple[PathSum, int]:
+        """Sum along the paths; and the number of independent draws among these."""
+        n_paths = n_steps // rule.nodes_per_path
+        if rule.refines:
+            refinement = Refinement(
+                call, min(n_steps, max(call.path.sized(n_paths).n_paths, int(n_steps * _BEGIN))), n_paths
+            )
+            while refinement.n_steps < n_steps:
+                refinement.add_nodes(min(max(1, n_steps // 8), n_steps - refinement.n_steps))
+            return refinement.summed(with_paths=with_paths), refinement.n_draws
+        bundles, n_draws = call.lay(n_paths)
         # A cell more than nodes on each path, where cells lie between nodes.
         n_cells = n_steps + rule.known_sums * sum(bundle.n_paths for bundle in bundles)
         schedule = Schedule.on(bundles, rule, self.spacing, n_cells)
-
-        evaluations = self._evaluations(inputs, target, format_additional_forward_args(additional_forward_args), rule)
-        path_sum: PathSum
+        options = {"with_means": not call.multiplied, "with_paths": with_paths}
+        path_sum: WeightedSum | KnownSum
         if rule.known_sums:
-            path_sum = KnownSum(schedule, evaluations, ends, starts, with_means=not self._multiply_by_inputs)
+            path_sum = KnownSum(schedule, call.evaluations, call.ends, call.starts, **options)
         else:
-            path_sum = WeightedSum(schedule, evaluations, ends, with_means=not self._multiply_by_inputs)
+            path_sum = WeightedSum(schedule, call.evaluations, call.ends, **options)
         # From the inputs to the baselines, the way that walks from word to word are made.
-        for steps in reversed(list(_step_blocks(n_cells, len(ends[0]), internal_batch_size))):
+        for steps in reversed(list(_step_blocks(n_cells, len(call.ends[0]), call.rows_at_once))):
             path_sum.add(steps)
-
-        totals, means = path_sum.totals, path_sum.means
-        if means:
-            totals = [
-                _divide(total, end - start, mean)
-                for total, end, start, mean in zip(totals, ends, starts, means, strict=True)
-            ]
-        return tuple(totals), path_sum
+        return path_sum, n_draws
 
     def _evaluations(self, inputs: Tensors, target: TargetType, extra_args: Any, rule: QuadratureRule) -> Evaluations:
         """Captum's gradient function on the arguments of a call, and its outputs if the rule takes them."""
@@ -342,9 +401,3 @@ def _step_blocks(n_steps: int, n_examples: int, internal_batch_size: int | None)
     per_block = n_steps if internal_batch_size is None else max(1, internal_batch_size // n_examples)
     for start in range(0, n_steps, per_block):
         yield slice(start, min(start + per_block, n_steps))
-
-
-def _divide(total: Tensor, difference: Tensor, mean: Tensor) -> Tensor:
-    """Total over difference; the mean where there is no difference."""
-    moving = difference != 0
-    return torch.where(moving, total / torch.where(moving, difference, 1), mean)

@@ -5,10 +5,10 @@ gradient by the displacement of its cell. `KnownSum` also takes the outputs at t
 all attributions is known.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +19,7 @@ from captum_dig._captum import (
     select_targets,
 )
 from captum_dig.attribution.forward import failures_explained
+from captum_dig.paths.bundles import Array, Integers
 from captum_dig.quadrature import Schedule
 
 # The share of a residual that goes by displacement: it decides only where no contribution is above 0.
@@ -126,72 +127,149 @@ class Evaluations:
         return self.outputs(1)[0]
 
 
-class PathSum(ABC):
+class PathSum:
     """Attributions that grow with each block of steps.
+
+    Args:
+        n_paths: R, the number of paths that are averaged.
+        ends: The inputs, shape (B, ...) each.
+        with_means: Whether mean gradients are wanted too.
+        with_paths: Whether the sums along each path are wanted too.
+
+    Attributes:
+        totals: The attributions to each input, float32 or wider.
+        means: The mean gradients; empty if they are not wanted.
+        by_path: The attributions to the words of each input along each path by itself, shape (R, B, W); empty if they
+            are not wanted.
+    """
+
+    def __init__(
+        self, n_paths: int, ends: Sequence[Tensor], *, with_means: bool = False, with_paths: bool = False
+    ) -> None:
+        self.n_paths = n_paths
+        self.totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
+        self.means = [torch.zeros_like(total) for total in self.totals] if with_means else []
+        self.by_path = [word_sums(total[None]).repeat(n_paths, 1, 1) for total in self.totals] if with_paths else []
+
+    @property
+    def error_percent(self) -> Tensor | None:
+        """The estimated error of each example, (B,); None without an estimate."""
+        return None
+
+    def add_parts(self, which: int, parts: Tensor, paths: Integers) -> None:
+        """Add attributions to an input.
+
+        Args:
+            which: The number of the input.
+            parts: Attributions of n steps, shape (n, B, ...).
+            paths: The numbers of their paths, shape (n, B) or (n, 1).
+        """
+        self.totals[which] += parts.sum(dim=0)
+        if self.by_path:
+            # A path has a share of the mean over all.
+            _add_at(self.by_path[which], paths, word_sums(parts) * self.n_paths)
+
+    def add_means(self, which: int, gradients: Tensor, widths: Array) -> None:
+        """Add gradients, (n, B, ...), times the widths of their cells, (n, B), if means are wanted."""
+        if self.means:
+            like = self.totals[which]
+            narrow = widths.astype(np.float64 if like.dtype == torch.float64 else np.float32)
+            factors = torch.from_numpy(narrow).to(like.device)
+            self.means[which] += (gradients * factors.reshape(*factors.shape, *[1] * (like.dim() - 1))).sum(dim=0)
+
+
+class WeightedSum(PathSum):
+    """Each gradient times the displacement of the path over its cell.
 
     Args:
         schedule: Where the gradients are taken.
         evaluations: Gives the gradients.
         ends: The inputs, shape (B, ...) each.
-        with_means: Whether mean gradients are wanted too.
-
-    Attributes:
-        totals: The attributions to each input, float32 or wider.
-        means: The mean gradients; empty if they are not wanted.
+        options: As for `PathSum`.
     """
 
-    def __init__(
-        self, schedule: Schedule, evaluations: Evaluations, ends: Sequence[Tensor], *, with_means: bool
-    ) -> None:
+    def __init__(self, schedule: Schedule, evaluations: Evaluations, ends: Sequence[Tensor], **options: bool) -> None:
+        super().__init__(schedule.n_paths, ends, **options)
         self._schedule, self._evaluations = schedule, evaluations
-        self.totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
-        self.means = [torch.zeros_like(total) for total in self.totals] if with_means else []
-
-    @abstractmethod
-    def add(self, steps: slice) -> None:
-        """Add some steps; what they take is free again afterwards. Blocks come from the inputs to the baselines."""
-
-    def _on_path(self, steps: slice) -> tuple[list[Tensor], list[Tensor]]:
-        """The nodes and the displacements for each input."""
-        pairs = [self._schedule.on_path(steps, which) for which in range(len(self.totals))]
-        return [nodes for nodes, _ in pairs], [moves for _, moves in pairs]
-
-    def _add_means(self, which: int, gradients: Tensor, steps: slice) -> None:
-        if self.means:
-            self.means[which] += (gradients * self._schedule.widths(steps, like=self.totals[which])).sum(dim=0)
-
-
-class WeightedSum(PathSum):
-    """Each gradient times the displacement of the path over its cell."""
 
     def add(self, steps: slice) -> None:
-        """Add gradient times weight."""
-        nodes, weights = self._on_path(steps)
+        """Add gradient times weight of some steps; what they take is free again afterwards."""
+        nodes, weights = on_path(self._schedule, steps, len(self.totals))
         for which, gradients in enumerate(self._evaluations.gradients(nodes)):
             # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
             if gradients is not None:
-                self.totals[which] += (gradients * weights[which]).sum(dim=0)
-                self._add_means(which, gradients, steps)
+                self.add_parts(which, gradients * weights[which], self._schedule.paths[steps])
+                self.add_means(which, gradients, self._schedule.widths[steps])
 
 
-class KnownSum(PathSum):
-    """Means of neighbouring gradients, corrected by what the outputs at the nodes say of their sum.
+class ResidualSum(PathSum):
+    """Estimates between neighbouring nodes, corrected by what the outputs there say of their sum.
 
     Between two neighbouring nodes the attributions of all elements add up to the difference of the outputs there. The
-    estimate of an element is the mean of the two gradients times its displacement. At the ends of a path, where no
-    gradient is taken, the neighbour's stands in. The residual, that is the known sum minus the sum of the estimates, is
-    handed out in proportion to their sizes.
+    estimate of an element is the mean of the two gradients times its displacement. The residual, that is the known sum
+    minus the sum of the estimates, is handed out in proportion to their sizes.
+
+    Args:
+        n_paths: R, the number of paths that are averaged.
+        ends: The inputs, shape (B, ...) each.
+        options: As for `PathSum`.
+
+    Attributes:
+        residuals: The sum of the sizes of the residuals, each times the probability that two draws by the shares of the
+            words are two words, shape (B,).
+        measured: The sum of the sizes of the words' estimates, shape (B,).
+    """
+
+    def __init__(self, n_paths: int, ends: Sequence[Tensor], **options: bool) -> None:
+        super().__init__(n_paths, ends, **options)
+        self.residuals, self.measured = (self.totals[0].new_zeros(len(ends[0])) for _ in range(2))
+
+    @property
+    def error_percent(self) -> Tensor:
+        """The residuals in percent of the estimates, (B,); 0 where nothing moves."""
+        return torch.where(self.measured > 0, 100 * self.residuals / self.measured, 0)
+
+    def hand_out(self, known: Tensor, estimates: dict[int, Tensor], moves: list[Tensor], paths: Integers) -> Tensor:
+        """Add estimates, and the residuals in proportion to their sizes.
+
+        Args:
+            known: The known sums of n intervals, shape (n, B).
+            estimates: For each input the estimates, shape (n, B, ...).
+            moves: For each input the displacements, likewise.
+            paths: The numbers of the paths, shape (n, B) or (n, 1).
+
+        Returns:
+            The residuals, shape (n, B).
+        """
+        # An element that does not move has no share. Where no estimate is above 0, displacements decide.
+        shares = {which: each.abs() + _BY_DISPLACEMENT * moves[which].abs() for which, each in estimates.items()}
+        by_word = [word_sums(share) for share in shares.values()]
+        measured = torch.stack([each.sum(dim=-1) for each in by_word]).sum(dim=0)
+        words = [word_sums(each) for each in estimates.values()]
+        residual = known - torch.stack([each.sum(dim=-1) for each in words]).sum(dim=0)
+        divisor = torch.where(measured > 0, measured, 1)
+        rate = torch.where(measured > 0, residual / divisor, 0)
+        for which, each in estimates.items():
+            parts = each + shares[which] * rate.reshape(*rate.shape, *[1] * (each.dim() - 2))
+            self.add_parts(which, parts, paths)
+        # A residual that can only be that of one word is no error.
+        alike = torch.stack([(each / divisor[..., None]).square().sum(dim=-1) for each in by_word]).sum(dim=0)
+        self.residuals += (residual.abs() * (1 - alike).clamp(min=0)).sum(dim=0)
+        self.measured += torch.stack([each.abs().sum(dim=(0, 2)) for each in words]).sum(dim=0)
+        return residual
+
+
+class KnownSum(ResidualSum):
+    """Known sums along the cells of a schedule, block by block.
+
+    At the ends of a path, where no gradient is taken, the neighbour's stands in.
 
     Args:
         schedule: Where the gradients are taken, of a rule with ``known_sums``.
         evaluations: Gives gradients and outputs.
         ends: The inputs, shape (B, ...) each.
         starts: The baselines, likewise.
-        with_means: Whether mean gradients are wanted too.
-
-    Attributes:
-        handed_out: The sum of the sizes of the residuals of each example, shape (B,).
-        measured: The sum of the sizes of the estimates, shape (B,).
+        options: As for `PathSum`.
     """
 
     def __init__(
@@ -200,26 +278,20 @@ class KnownSum(PathSum):
         evaluations: Evaluations,
         ends: Sequence[Tensor],
         starts: Sequence[Tensor],
-        *,
-        with_means: bool,
+        **options: bool,
     ) -> None:
-        super().__init__(schedule, evaluations, ends, with_means=with_means)
+        super().__init__(schedule.n_paths, ends, **options)
+        self._schedule, self._evaluations = schedule, evaluations
         none: list[Tensor | None] = [None] * len(ends)
         self._end, self._start = (_Node(evaluations.output_at(points), none) for points in (ends, starts))
         self._next = self._end
-        self.handed_out, self.measured = (torch.zeros_like(self._end.output) for _ in range(2))
-
-    @property
-    def error_percent(self) -> Tensor:
-        """The residuals in percent of the estimates, (B,); 0 where nothing moves."""
-        return torch.where(self.measured > 0, 100 * self.handed_out / self.measured, 0)
 
     def add(self, steps: slice) -> None:
-        """Add cells: their estimates and residuals."""
+        """Add the estimates and residuals of some cells. Blocks come from the inputs to the baselines."""
         # Invariant: the cells of a path share their ends, so the known sums of a path add up to the difference between
         # input and baseline. One input, f(x) = x^2 from 0 to 4, one node, at 2, with the gradient 4: the cells [0, 2]
         # and [2, 4] have the estimates 8 and 8, the known sums 4 and 12, and the residuals -4 and 4.
-        points, moves = self._on_path(steps)
+        points, moves = on_path(self._schedule, steps, len(self.totals))
         lefts = self._nodes(points, self._schedule.begins[steps].tolist())
         lasts = self._schedule.ends[steps].tolist()
         rights = [self._end if last else node for last, node in zip(lasts, [*lefts[1:], self._next], strict=True)]
@@ -233,10 +305,10 @@ class KnownSum(PathSum):
             # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
             if means[0] is not None:
                 gradients = torch.stack([mean for mean in means if mean is not None])
-                self._add_means(which, gradients, steps)
+                self.add_means(which, gradients, self._schedule.widths[steps])
                 estimates[which] = gradients * moved
         if estimates:
-            self._hand_out(known / self._schedule.n_paths, estimates, moves)
+            self.hand_out(known / self.n_paths, estimates, moves, self._schedule.paths[steps])
 
     def _nodes(self, points: list[Tensor], begins: list[bool]) -> list["_Node"]:
         """The outputs and gradients at the left edges of cells; a cell that begins a path has the baseline there."""
@@ -251,17 +323,17 @@ class KnownSum(PathSum):
                 nodes[number] = _Node(outputs[place], here)
         return nodes
 
-    def _hand_out(self, known: Tensor, estimates: dict[int, Tensor], moves: list[Tensor]) -> None:
-        """Add estimates, and the residuals in proportion to their sizes; sums have shape (n, B)."""
-        # An element that does not move has no share. Where no estimate is above 0, displacements decide.
-        shares = {which: each.abs() + _BY_DISPLACEMENT * moves[which].abs() for which, each in estimates.items()}
-        measured = torch.stack([share.flatten(2).sum(dim=-1) for share in shares.values()]).sum(dim=0)
-        residual = known - torch.stack([each.flatten(2).sum(dim=-1) for each in estimates.values()]).sum(dim=0)
-        rate = torch.where(measured > 0, residual / torch.where(measured > 0, measured, 1), 0)
-        for which, each in estimates.items():
-            self.totals[which] += (each + shares[which] * rate.reshape(*rate.shape, *[1] * (each.dim() - 2))).sum(dim=0)
-        self.handed_out += residual.abs().sum(dim=0)
-        self.measured += measured.sum(dim=0)
+
+def on_path(schedule: Schedule, steps: slice, n_inputs: int) -> tuple[list[Tensor], list[Tensor]]:
+    """The nodes of some steps, and the displacements over their cells, for each input."""
+    pairs = [schedule.on_path(steps, which) for which in range(n_inputs)]
+    return [nodes for nodes, _ in pairs], [moves for _, moves in pairs]
+
+
+def word_sums(parts: Tensor) -> Tensor:
+    """Add up the elements of each word: shape (n, B, W, ...) to (n, B, W); (n, B) is a single word."""
+    n_words = parts.shape[2] if parts.dim() > 2 else 1
+    return parts.reshape(*parts.shape[:2], n_words, -1).sum(dim=-1)
 
 
 class _Node(NamedTuple):
@@ -276,3 +348,9 @@ def _mean(left: Tensor | None, right: Tensor | None) -> Tensor | None:
     if left is None or right is None:
         return right if left is None else left
     return (left + right) / 2
+
+
+def _add_at(sums: Tensor, paths: Integers, values: Tensor) -> None:
+    """Add values, (n, B, W), to the sums of their paths, (R, B, W)."""
+    numbers = torch.from_numpy(np.broadcast_to(paths, values.shape[:2]).copy()).to(sums.device)
+    sums.scatter_add_(0, numbers[..., None].expand_as(values), values.to(sums.dtype))

@@ -34,7 +34,10 @@ class PathGenerator(ABC):
 
     Attributes:
         monotone: Whether every coordinate of these paths moves in one direction only. It is checked at every call.
-        n_paths: The number of paths for an input; each needs at least one gradient.
+        n_paths: The number of paths for an input; each needs at least one gradient. If the number is free, the least.
+        n_draws: The number of independent draws among them, each of as many paths, one behind the other. Their spread
+            says how far the mean is from that of all draws.
+        free: Whether the number of paths is free, so that `sized` chooses it.
         draws: Whether it draws at random, from a seed.
         vocabulary: The rows that it walks over; None for a path without words.
 
@@ -50,6 +53,8 @@ class PathGenerator(ABC):
 
     monotone: bool = False
     n_paths: int = 1
+    n_draws: int = 1
+    free: bool = False
     draws: ClassVar[bool] = False
     vocabulary: "Vocabulary | None" = None
 
@@ -105,6 +110,18 @@ class PathGenerator(ABC):
             seed: For paths that draw; None for their default.
         """
         return cls()
+
+    def sized(self, n_paths: int, block: int = 0) -> "PathGenerator":  # noqa: ARG002 - by default nothing is free
+        """Choose the number of paths, where it is free.
+
+        Args:
+            n_paths: The number that the gradients are enough for.
+            block: The number of the block of draws; another block has other draws.
+
+        Returns:
+            The path with about so many members; by default this one.
+        """
+        return self
 
     def describe(self) -> dict[str, int | None]:
         """Return the settings of the path: ``n_anchors``, ``n_neighbors``, and ``seed`` if it draws."""

@@ -25,7 +25,7 @@ class Places(NamedTuple):
     """Places on the paths of a bundle.
 
     Attributes:
-        path: The number of the path, shape (n,), int64.
+        path: The number of the path, shape (n, B), or (n, 1) where it is the same for all examples, int64.
         piece: The number of its piece for each example, shape (n, B), int64.
         fraction: How far along that piece, in [0, 1], shape (n, B), float64.
     """
@@ -77,7 +77,7 @@ class Bundle(ABC):
                 some = slice(first, first + step)
                 numbers = np.repeat(piece[some, None], n_examples, axis=1)
                 shares = np.repeat(fraction[some, None], n_examples, axis=1)
-                found = self.where(which, Places(np.full(len(numbers), path), numbers, shares))
+                found = self.where(which, Places(np.full((len(numbers), 1), path), numbers, shares))
                 knots[path, some] = polyline.points(*on_device(found, polyline))
         return knots
 
@@ -102,7 +102,7 @@ class Together(Bundle):
 
     def where(self, which: int, places: Places) -> tuple[Integers, Array]:  # noqa: ARG002 - the same for each
         """Return the places themselves."""
-        return (places.piece + places.path[:, None] * self._n_knots)[..., None], places.fraction[..., None]
+        return (places.piece + places.path * self._n_knots)[..., None], places.fraction[..., None]
 
 
 def joint_lengths(polylines: tuple[Polyline, ...]) -> Array:
@@ -131,8 +131,8 @@ def on_device(found: tuple[Integers, Array], polyline: Polyline) -> tuple[Tensor
 
 def times_at(times: Array, places: Places) -> Array:
     """Find the time of each place, (n, B), from the times of the knots of each path, (R, P, B)."""
-    examples, path = np.arange(times.shape[2]), places.path[:, None]
-    start, stop = times[path, places.piece, examples], times[path, places.piece + 1, examples]
+    examples = np.arange(times.shape[2])
+    start, stop = (times[places.path, places.piece + knot, examples] for knot in (0, 1))
     found: Array = np.where(places.fraction == 1, stop, start + places.fraction * (stop - start))
     return found
 
@@ -216,3 +216,27 @@ def locate(positions: Array, breaks: Array, last: Integers) -> tuple[Integers, A
     width = stop - start
     fraction = np.where(width > 0, (positions - start) / np.where(width > 0, width, 1.0), 0.0)
     return piece, np.where(positions >= 1, 1.0, np.clip(fraction, 0.0, 1.0))
+
+
+def laid_out(lengths: Array, *, by_length: bool) -> Array:
+    """Return the share of each piece in its path.
+
+    Args:
+        lengths: Shape (R, S, B).
+        by_length: Whether shares go by length. If not, pieces have the same share; those without length at the end,
+            which repeated knots make, get none.
+
+    Raises:
+        ValueError: If a path is too long to be measured.
+    """
+    if not np.isfinite(lengths).all():
+        raise ValueError(
+            "inputs and baselines must differ by less than about 1e18, got a path whose length overflows; "
+            "scale them down"
+        )
+    laid = np.stack([shares(each) for each in lengths])
+    if by_length:
+        return laid
+    going = np.stack([not_over(each) for each in laid])
+    even: Array = going / going.sum(axis=1, keepdims=True)
+    return even

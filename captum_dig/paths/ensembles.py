@@ -50,6 +50,10 @@ class EnsemblePath(PathGenerator):
     def __repr__(self) -> str:
         return f"EnsemblePath([{', '.join(map(repr, self.paths))}])"
 
+    def sized(self, n_paths: int, block: int = 0) -> "EnsemblePath":
+        """Choose the number of paths of every generator for which it is free."""
+        return EnsemblePath([path.sized(n_paths // len(self.paths), block) for path in self.paths])
+
     def grouped(self, words: Tensor) -> "EnsemblePath":
         """Group the tokens of a batch into words, for every generator."""
         return EnsemblePath([path.grouped(words) for path in self.paths])

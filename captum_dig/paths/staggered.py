@@ -26,6 +26,8 @@ from captum_dig.paths.walks import Walk
 
 # Times are float64; where one differs from a knot of the inner path by so little of a piece, it is that knot.
 _ROUNDING = 1e-9
+# Far from the seeds that people choose.
+_NEXT_BLOCK = 2**40
 
 
 class StaggeredPath(PathGenerator):
@@ -52,8 +54,9 @@ class StaggeredPath(PathGenerator):
     Args:
         inner: The path of each word: any generator of a single path, such as `StraightLine` or `MonotonicPath`.
         width: How long a word moves, as a share of the whole time, in [0, 1].
-        n_orders: The number of paths to average, at least 1, even if antithetic. With ``width=1`` all paths would be
-            equal, and there is one.
+        n_orders: The number of paths to average, at least 1, even if antithetic. None takes as many as there are
+            gradients for: one for every 4 gradients with known sums, and for every 12 with other rules. With
+            ``width=1`` all paths would be equal, and there is one.
         seed: Any integer; two that differ by a multiple of 2**62 are equivalent.
         antithetic: Whether orders come in pairs, s and 1 - width - s: a word that is late in one is early in the other.
             In a text of two interchangeable words both then get the same score.
@@ -77,7 +80,7 @@ class StaggeredPath(PathGenerator):
         self,
         inner: PathGenerator,
         width: float = 0.5,
-        n_orders: int = 4,
+        n_orders: int | None = None,
         seed: int = 0,
         antithetic: bool = True,
         *,
@@ -91,11 +94,11 @@ class StaggeredPath(PathGenerator):
         self.inner = inner
         self.monotone, self.vocabulary = inner.monotone, inner.vocabulary
         self.width = float(width)
-        self.n_orders = at_least_one("n_orders", n_orders)
-        self.n_paths = 1 if width == 1 else self.n_orders
+        self.n_orders = None if n_orders is None else at_least_one("n_orders", n_orders)
         self.seed = _integer("seed", seed)
         self.antithetic = bool(antithetic)
-        if self.antithetic and self.n_orders % 2:
+        self._count()
+        if self.antithetic and self.n_orders is not None and self.n_orders % 2:
             raise ValueError(
                 f"n_orders must be even for pairs of orders, got {n_orders}; take one more, or antithetic=False"
             )
@@ -106,6 +109,13 @@ class StaggeredPath(PathGenerator):
                 stacklevel=2,
             )
         self._words: Tensor | None = None
+
+    def _count(self) -> None:
+        """Set the numbers that follow from the number of orders."""
+        at_once = 2 if self.antithetic else 1
+        self.free = self.n_orders is None and self.width < 1
+        self.n_paths = 1 if self.width == 1 else self.n_orders or at_once
+        self.n_draws = max(1, self.n_paths // at_once)
 
     def __repr__(self) -> str:
         return (
@@ -119,6 +129,16 @@ class StaggeredPath(PathGenerator):
     def named(cls, walk: Callable[[], Walk], seed: int | None) -> "StaggeredPath":  # noqa: ARG003 - no words here
         """Make a staggered straight line."""
         return cls(StraightLine(), seed=0 if seed is None else seed)
+
+    def sized(self, n_paths: int, block: int = 0) -> "StaggeredPath":
+        """Choose the number of orders, if it is free."""
+        if not self.free:
+            return self
+        path = copy.copy(self)
+        path.n_orders = max(self.n_paths, n_paths // self.n_paths * self.n_paths)
+        path.seed += block * _NEXT_BLOCK
+        path._count()
+        return path
 
     def describe(self) -> dict[str, int | None]:
         """Say how the inner path was made, and the seed of the starts."""
@@ -188,13 +208,13 @@ class StaggeredPath(PathGenerator):
         """The starts of all orders as shares of 1 - width, shape (R, B, T), float64."""
         if self._words is None:
             places = torch.arange(shape[1], device="cpu")
-            return draw(places, self.n_orders, self.seed, self.antithetic)[:, None].expand(-1, *shape)
+            return draw(places, self.n_paths, self.seed, self.antithetic)[:, None].expand(-1, *shape)
         if self._words.shape != shape:
             raise ValueError(
                 f"inputs must have the batch and tokens of the words, {tuple(self._words.shape)}, got {tuple(shape)}; "
                 "group the path again for each batch"
             )
-        return draw(self._words, self.n_orders, self.seed, self.antithetic)
+        return draw(self._words, self.n_paths, self.seed, self.antithetic)
 
 
 class Windows:
@@ -249,7 +269,7 @@ class Windows:
         """Find each word's place on its inner path.
 
         Args:
-            path: The orders, shape (n,).
+            path: The orders, shape (n, B) or (n, 1).
             times: Times, shape (n, B).
 
         Returns:
@@ -258,7 +278,10 @@ class Windows:
         # Invariant: progress, in pieces, rises with the time from 0 to n_pieces. A word with a whole number is at that
         # knot of its inner path, bit for bit. Two words with starts 0 and 1, width 1/2, on a line (one piece): the
         # windows are [0, 1/2] and [1/2, 1]. At the times 0, 1/2, 1 progress is (0, 0), (1, 0), (1, 1).
-        going = np.clip((times[..., None] - self._begins[path]) / self.length, 0, 1) * self._n_pieces
+        going = (
+            np.clip((times[..., None] - self._begins[path, np.arange(times.shape[1])]) / self.length, 0, 1)
+            * self._n_pieces
+        )
         whole = np.round(going)
         going = np.where(np.abs(going - whole) < _ROUNDING, whole, going)
         piece = np.minimum(np.floor(going), self._n_pieces - 1).astype(np.int64)

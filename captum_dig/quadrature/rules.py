@@ -42,6 +42,8 @@ class QuadratureRule(ABC):
         by_length: Whether the rule needs the true lengths of the pieces for every spacing.
         known_sums: Whether attributions take the outputs at the nodes, too. Cells then lie between nodes: the node of a
             cell is at its left edge, and the first, at the baseline, needs no gradient.
+        refines: Whether the nodes that `cells` places are only the first, and the others go where the residuals are.
+        nodes_per_path: The number of gradients for each path of an ensemble whose number of paths is free.
 
     Example:
         >>> RULES["riemann_middle"](np.ones((1, 1)), n_steps=2).nodes[:, 0].tolist()
@@ -50,6 +52,8 @@ class QuadratureRule(ABC):
 
     by_length: ClassVar[bool] = False
     known_sums: ClassVar[bool] = False
+    refines: ClassVar[bool] = False
+    nodes_per_path: ClassVar[int] = 12
 
     @abstractmethod
     def cells(self, lengths: Array, n_steps: int) -> Cells:
@@ -178,6 +182,7 @@ class KnownSums(QuadratureRule):
     """
 
     known_sums: ClassVar[bool] = True
+    nodes_per_path: ClassVar[int] = 4
 
     def cells(self, lengths: Array, n_steps: int) -> Cells:
         """Place cells between the middles of equal cells."""
@@ -186,12 +191,20 @@ class KnownSums(QuadratureRule):
         return _same_for_all(edges, edges[:-1], lengths.shape[1])
 
 
+@dataclass(frozen=True)
+class Adaptive(KnownSums):
+    """Known sums whose last nodes halve the intervals with the largest residuals."""
+
+    refines: ClassVar[bool] = True
+
+
 GAUSS_LEGENDRE: Final = CompositeGauss(headroom=1.25)
 RIEMANN_LEFT: Final = Riemann(0.0)
 RIEMANN_RIGHT: Final = Riemann(1.0)
 RIEMANN_MIDDLE: Final = Riemann(0.5)
 RIEMANN_TRAPEZOID: Final = Trapezoid()
 KNOWN_SUMS: Final = KnownSums()
+ADAPTIVE: Final = Adaptive()
 
 RULES: Final[dict[str, QuadratureRule]] = {
     entry.name: globals()[entry.attribute] for entry in CATALOGUE if entry.kind == "rule"

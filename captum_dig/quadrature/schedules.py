@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.checks import at_least_one
-from captum_dig.paths.bundles import Array, Bundle, Integers, Places, cumulate, locate, not_over, on_device, shares
+from captum_dig.paths.bundles import Array, Bundle, Integers, Places, cumulate, laid_out, locate, not_over, on_device
 from captum_dig.paths.polylines import Polyline, StepPlaces
 from captum_dig.quadrature.rules import QuadratureRule, check_method
 
@@ -47,16 +47,10 @@ class Steps:
             spacing: How the pieces are laid on [0, 1].
             counts: The number of nodes on each path, not rising.
         """
-        lengths = bundle.lengths()
-        if not np.isfinite(lengths).all():
-            raise ValueError(
-                "inputs and baselines must differ by less than about 1e18, got a path whose length overflows; "
-                "scale them down"
-            )
-        by_length = spacing == "arc" or rule.by_length
+        laid = laid_out(bundle.lengths(), by_length=spacing == "arc" or rule.by_length)
         # Paths with the same number of nodes are laid out together, as further columns.
         groups = [
-            _laid_out(lengths, [path for path, n in enumerate(counts) if n == count], rule, count, by_length)
+            _placed(laid, [path for path, n in enumerate(counts) if n == count], rule, count)
             for count in sorted(set(counts), reverse=True)
         ]
         # Dimension 0 counts steps, as in every array.
@@ -76,20 +70,24 @@ class Schedule:
 
     Attributes:
         n_paths: R, the number of paths that are averaged.
+        paths: The number of the path of each step, shape (n, 1).
+        widths: The widths of the cells on [0, 1], divided by R, shape (n, B).
         begins: Which cells are the first of a path, shape (n,), bool.
         ends: Which are the last of one.
     """
 
     def __init__(self, bundles: Sequence[Bundle], steps: Sequence[Steps]) -> None:
         self.n_paths = sum(bundle.n_paths for bundle in bundles)
-        each = [part.nodes.path for part in steps]
+        each = [part.nodes.path[:, 0] for part in steps]
+        firsts = np.cumsum([0, *(bundle.n_paths for bundle in bundles[:-1])])
+        self.paths = np.concatenate([path + before for path, before in zip(each, firsts, strict=True)])[:, None]
         self.begins = np.concatenate([np.diff(path, prepend=-1) != 0 for path in each])
         self.ends = np.append(self.begins[1:], [True])
-        self._widths = np.concatenate([part.widths for part in steps]) / self.n_paths
-        self._sections: list[tuple[slice, Bundle, list[_Plan]]] = []
+        self.widths: Array = np.concatenate([part.widths for part in steps]) / self.n_paths
+        self._sections: list[tuple[slice, Bundle, list[CellPlaces]]] = []
         first = 0
         for bundle, part in zip(bundles, steps, strict=True):
-            plans = [_Plan.of(bundle, which, part) for which in range(len(bundle.polylines))]
+            plans = [CellPlaces.of(bundle, which, part) for which in range(len(bundle.polylines))]
             self._sections.append((slice(first, first + len(part.widths)), bundle, plans))
             first += len(part.widths)
 
@@ -156,13 +154,7 @@ class Schedule:
         nodes, weights = parts[0] if len(parts) == 1 else map(torch.cat, zip(*parts, strict=True))
         return nodes, weights if self.n_paths == 1 else weights.div_(self.n_paths)
 
-    def widths(self, steps: slice, like: Tensor) -> Tensor:
-        """Return the widths of the cells on [0, 1], shape (steps, B, 1, ...), as factors of tensors like `like`."""
-        narrow = self._widths[steps].astype(np.float64 if like.dtype == torch.float64 else np.float32)
-        widths = torch.from_numpy(narrow).to(like.device)
-        return widths.reshape(*widths.shape, *[1] * (like.dim() - 1))
-
-    def _within(self, steps: slice) -> "Iterator[tuple[Bundle, list[_Plan], slice]]":
+    def _within(self, steps: slice) -> "Iterator[tuple[Bundle, list[CellPlaces], slice]]":
         """The bundles that have some of the steps, and these as steps of the bundle."""
         for place, bundle, plans in self._sections:
             first, stop = max(steps.start, place.start), min(steps.stop, place.stop)
@@ -171,8 +163,8 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """The places of all steps on the way of one input, on its device.
+class CellPlaces:
+    """The places of nodes and cells on the way of one input, on its device.
 
     Attributes:
         cells: The places.
@@ -183,7 +175,8 @@ class _Plan:
     crosses: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, bundle: Bundle, which: int, steps: Steps) -> "_Plan":
+    def of(cls, bundle: Bundle, which: int, steps: Steps) -> "CellPlaces":
+        """Find the places of steps on the way of an input."""
         polyline = bundle.polylines[which]
         # Invariant: summed over all cells, heads, whole pieces and tails cover each piece of the path once. A cell goes
         # from a fraction of piece `begin` to a fraction of piece `end`: the rest of `begin` (head), the pieces between,
@@ -218,16 +211,15 @@ def check_spacing(spacing: Spacing) -> Spacing:
     return spacing
 
 
-def _laid_out(
-    lengths: Array, paths: list[int], rule: QuadratureRule, n_steps: int, by_length: bool
+def _placed(
+    shares: Array, paths: list[int], rule: QuadratureRule, n_steps: int
 ) -> tuple[Integers, Integers, Array, Integers, Array, Integers, Array, Array]:
     """Place the same number of nodes on some paths: path, node, begin and end of each cell, and its width."""
     # Invariant: edges[0] is the first knot of a path, edges[-1] its last, and each cell ends where the next begins.
     # Three knots 0, 3, 4 and two cells of the midpoint rule: the pieces take the shares 3/4 and 1/4, so `breaks` is
     # 0, 3/4, 1. The nodes 1/4 and 3/4 lie a third into piece 0 (at 1) and at the start of piece 1 (at 3). The
     # middle edge, 1/2, lies two thirds into piece 0 (at 2). Each gradient has the weight 2: 2 - 0, and 4 - 2.
-    laid = shares(np.concatenate(lengths[paths], axis=1))
-    laid = laid if by_length else _even_shares(laid)
+    laid = np.concatenate(shares[paths], axis=1)
     breaks, last = cumulate(laid), not_over(laid).sum(axis=0) - 1
     cells = rule(laid, n_steps)
     node, node_share = locate(cells.nodes, breaks, last)
@@ -238,7 +230,7 @@ def _laid_out(
         return np.concatenate(np.split(array, len(paths), axis=1))
 
     return (
-        np.repeat(np.array(paths), n_steps),
+        np.repeat(np.array(paths), n_steps)[:, None],
         stepwise(node),
         stepwise(node_share),
         stepwise(edge[:-1]),
@@ -247,10 +239,3 @@ def _laid_out(
         stepwise(edge_share[1:]),
         stepwise(np.diff(cells.edges, axis=0)),
     )
-
-
-def _even_shares(lengths: Array) -> Array:
-    """Give each piece the same share; pieces without length at the end, which repeated knots make, get none."""
-    going = not_over(lengths)
-    even: Array = going / going.sum(axis=0)
-    return even

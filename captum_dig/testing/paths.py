@@ -68,6 +68,8 @@ def check_path(
         raise ContractError(f"{name} must be a PathGenerator; derive it from captum_dig.PathGenerator")
     if type(path).__call__ is not PathGenerator.__call__:
         raise ContractError(f"{name} must leave __call__ alone, which checks the knots; write knots instead")
+    # Where the number of members is free, the least is as good as any.
+    path = path.sized(path.n_paths)
     knots = _knots(path, inputs, baselines, "")
     _check_again(path, inputs, baselines, knots)
     _check_polylines(path, inputs, baselines, knots)
@@ -182,7 +184,7 @@ def _check_polylines(path: PathGenerator, inputs: Tensor, baselines: Tensor, kno
             raise ContractError(f"{name}: lengths of a polyline must be those between its knots, for each piece")
         for path_number in range(bundle.n_paths):
             pieces = np.arange(lengths.shape[1])[:, None].repeat(len(inputs), axis=1)
-            places = Places(np.full(len(pieces), path_number), pieces, np.full(pieces.shape, 0.25))
+            places = Places(np.full((len(pieces), 1), path_number), pieces, np.full(pieces.shape, 0.25))
             one, other = (
                 laid.polylines[0].points(*on_device(laid.where(0, places), laid.polylines[0]))
                 for laid in (bundle, dense)

@@ -1,0 +1,76 @@
+"""Call: the checked arguments of one call of `attribute`, and its results.
+
+`inputs` makes it. `summing` and `refining` ask it for paths, gradients and outputs.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from captum_dig._captum import format_output
+from captum_dig.attribution.integral import Integral
+from captum_dig.attribution.summing import Evaluations, PathSum
+from captum_dig.paths import PathGenerator
+from captum_dig.paths.bundles import Bundle
+from captum_dig.quadrature import Spacing
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of a call, checked.
+
+    Attributes:
+        ends: The inputs, shape (B, ...) each.
+        starts: The baselines, likewise.
+        path: The path; its number of members may be free.
+        spacing: How its pieces are laid on [0, 1].
+        evaluations: Gives gradients and outputs.
+        rows_at_once: The number of rows for the model at once; None for all.
+        in_tuple: Whether the caller passed a tuple.
+        multiplied: Whether attributions include the factor (inputs - baselines).
+    """
+
+    ends: tuple[Tensor, ...]
+    starts: tuple[Tensor, ...]
+    path: PathGenerator
+    spacing: Spacing
+    evaluations: Evaluations
+    rows_at_once: int | None
+    in_tuple: bool
+    multiplied: bool
+
+    def lay(self, n_paths: int, block: int = 0) -> tuple[tuple[Bundle, ...], int]:
+        """Lay the paths.
+
+        Args:
+            n_paths: The number of paths, where it is free.
+            block: The number of the block of draws.
+
+        Returns:
+            Bundles, and the number of independent draws among their paths.
+        """
+        path = self.path.sized(n_paths, block)
+        return path.bundles(self.ends, self.starts), path.n_draws
+
+    def attributions(self, path_sum: PathSum) -> tuple[Tensor, ...]:
+        """Return attributions; if they are not multiplied, divided by (inputs - baselines)."""
+        if self.multiplied:
+            return tuple(path_sum.totals)
+        parts = zip(path_sum.totals, self.ends, self.starts, path_sum.means, strict=True)
+        return tuple(_divide(total, end - start, mean) for total, end, start, mean in parts)
+
+    def integral(self, path_sum: PathSum, n_steps: int, n_draws: int) -> Integral:
+        """Return attributions with what is known of their errors."""
+        return Integral(
+            format_output(self.in_tuple, self.attributions(path_sum)),
+            n_steps,
+            path_sum.error_percent,
+            tuple(each.unflatten(0, (n_draws, -1)).mean(dim=1) for each in path_sum.by_path),
+        )
+
+
+def _divide(total: Tensor, difference: Tensor, mean: Tensor) -> Tensor:
+    """Total over difference; the mean where there is no difference."""
+    moving = difference != 0
+    return torch.where(moving, total / torch.where(moving, difference, 1), mean)
