@@ -210,7 +210,9 @@ class Explaining(AttributionMethod):
         return "Explaining()"
 
     def scores(self, question, plan):
-        found = self._explainer.explain(TEXTS[0], strategy="straight_line", n_steps=plan.n_steps)
+        found = self._explainer.explain(
+            TEXTS[0], strategy="straight_line", n_steps=plan.n_steps, method="gausslegendre"
+        )
         return torch.tensor([found.token_scores])
 
 

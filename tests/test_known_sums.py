@@ -1,12 +1,15 @@
 """Known sums: the outputs at the nodes say what the attributions between them add up to."""
 
+import io
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from captum.attr import LayerIntegratedGradients, LLMGradientAttribution, TextTokenInput
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from tokenizers import processors
 from torch import nn
 
@@ -23,6 +26,7 @@ from captum_dig import (
     TextExplainer,
     Vocabulary,
 )
+from captum_dig.visualization import plain_text, terminal_text
 from tests.models import tiny_tokenizer
 
 ROWS = torch.randn(60, 6, generator=torch.Generator().manual_seed(3))
@@ -31,7 +35,7 @@ X, BASE = ROWS[torch.arange(1, 13).reshape(3, 4)], ROWS[0].expand(3, 4, 6)
 PATHS = [
     StraightLine(),
     WORDS,
-    StaggeredPath(StraightLine()),
+    StaggeredPath(StraightLine(), n_orders=4),
     StaggeredPath(WORDS, n_orders=6),
     EnsemblePath([StraightLine(), StaggeredPath(StraightLine(), 0, n_orders=3, antithetic=False)]),
 ]
@@ -229,13 +233,14 @@ def test_the_estimate_is_about_the_error():
     dig = DiscretizedIntegratedGradients(curved, path)
     exact = dig.attribute(X, BASE, n_steps=2000)
     for n_steps in (12, 48):
-        got, error = dig.attribute_with_error(X, BASE, n_steps=n_steps)
+        found = dig.integrate(X, BASE, n_steps=n_steps)
+        got = found.attributions
         assert torch.equal(got, known(curved, path, n_steps=n_steps))
-        true = 100 * (got - exact).abs().sum(dim=(1, 2)) / exact.abs().sum(dim=(1, 2))
-        assert (true < 2 * error + 0.1).all()
+        true = 100 * (got - exact).sum(dim=2).abs().sum(dim=1) / exact.sum(dim=2).abs().sum(dim=1)
+        assert (true < 2 * found.error_percent + 0.1).all()
     linear = DiscretizedIntegratedGradients(lambda x: x.sum(dim=(1, 2)), path)
-    assert float(linear.attribute_with_error(X, BASE, n_steps=4)[1].max()) < 1e-3
-    assert linear.attribute_with_error(BASE, BASE, n_steps=4)[1].tolist() == [0, 0, 0]
+    assert float(linear.integrate(X, BASE, n_steps=4).error_percent.max()) < 1e-3
+    assert linear.integrate(BASE, BASE, n_steps=4).error_percent.tolist() == [0, 0, 0]
 
 
 @pytest.fixture(scope="module")
@@ -254,18 +259,18 @@ def test_texts_say_how_large_the_error_is(explainer):
     assert "Error" in str(result)
     assert "Delta" not in str(result)
     assert TextAttribution.from_dict(json.loads(json.dumps(result.to_dict()))) == result
-    plain = explainer.explain(TEXT, n_steps=24)
+    plain = explainer.explain(TEXT, n_steps=24, method="gausslegendre")
     assert plain.error_percent is None
     assert "error_percent" not in plain.to_dict()
 
 
 def test_auto_goes_by_the_estimate(explainer):
     results = {
-        tolerance: explainer.explain(TEXT, method="known_sums", tolerance_percent=tolerance, max_steps=800)
+        tolerance: explainer.explain(TEXT, strategy="greedy", tolerance_percent=tolerance, max_steps=800)
         for tolerance in (50.0, 0.5)
     }
-    assert results[50.0].settings.n_steps == 50
-    assert results[0.5].settings.n_steps > 50
+    assert results[50.0].settings.n_steps == 48
+    assert results[0.5].settings.n_steps > 48
     assert results[0.5].error_percent <= 0.5 or results[0.5].settings.n_steps == 800
 
 
@@ -300,3 +305,34 @@ def test_a_gradient_function_without_outputs_is_refused():
         ValueError, match="method='known_sums' must see the outputs of the model, got a gradient function"
     ):
         dig.attribute(torch.ones(1, 2), method="known_sums")
+
+
+def test_pictures_show_the_spread_and_mark_words_whose_sign_is_not_settled(explainer):
+    result = explainer.explain("Not a bad film at all, but the ending is too long and rather dull.", n_steps=48)
+    settled = [abs(s) >= 2 * e for s, e in zip(result.word_scores, result.word_errors, strict=True)]
+    assert 0 < sum(settled) < len(settled)
+    picture = result.to_picture()
+    assert [word.settled for word in picture.words] == settled
+    assert [word.error for word in picture.words] == list(result.word_errors)
+    page = result.to_html()
+    assert page.count('cdig-open"') == len(settled) - sum(settled)
+    assert page.count("the sign is not settled") == len(settled) - sum(settled)
+    assert page.count("The sign is not settled") == 1
+    text = plain_text(picture, top=len(settled))
+    assert text.count(" ?\n") == len(settled) - sum(settled)
+    assert f"{picture.scale.show(result.word_scores[0], result.word_errors[0])} " in text
+    assert "? The sign is not settled" in text
+    assert "+-" in ascii_lines(picture)
+    few = explainer.explain(TEXT, n_steps=12)
+    assert few.word_errors is None
+    assert few.spread_percent is None
+    assert "±" not in str(few)
+    with pytest.raises(ValueError, match="word_errors must be as long as word_offsets, 17, got 1"):
+        replace(result, word_errors=(0.5,))
+
+
+def ascii_lines(picture):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    Console(file=stream, width=80, color_system=None).print(terminal_text(picture))
+    stream.seek(0)
+    return stream.read()

@@ -83,13 +83,13 @@ def test_the_straight_line_is_captum(explainer, classifier, tokenizer):
 @pytest.mark.parametrize("strategy", CATALOGUE.names("search", "path", "method"))
 def test_a_batch_is_its_texts(classifier, tokenizer, strategy):
     explainer = make(classifier, tokenizer, strategy=strategy, seed=3)
-    together = explainer.explain(TEXTS, [0, 1, "positive", "NEGATIVE", "predicted"])
-    alone = [explainer.explain(t, w) for t, w in zip(TEXTS, [0, 1, 1, 0, "predicted"], strict=True)]
+    together = explainer.explain(TEXTS, [0, 1, "positive", "NEGATIVE", "predicted"], n_steps=24)
+    alone = [explainer.explain(t, w, n_steps=24) for t, w in zip(TEXTS, [0, 1, 1, 0, "predicted"], strict=True)]
     for one, other in zip(together, alone, strict=True):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
         assert one.anchors == other.anchors
         assert one.target == other.target
-    small = explainer.explain(TEXTS, [0, 1, 1, 0, "predicted"], batch_size=2, internal_batch_size=7)
+    small = explainer.explain(TEXTS, [0, 1, 1, 0, "predicted"], n_steps=24, batch_size=2, internal_batch_size=7)
     for one, other in zip(small, alone, strict=True):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
 
@@ -121,7 +121,7 @@ def test_paths_are_told_which_tokens_form_words(explainer):
         def knots(self, inputs, baselines):
             raise AssertionError("the path for the batch is another one")
 
-    explainer.explain(["hello dullest", "no!"], strategy=Listening())
+    explainer.explain(["hello dullest", "no!"], strategy=Listening(), n_steps=8)
     assert told[0].tolist() == [[-1, 0, 1, 1, -1], [-1, 0, 1, -1, -1]]
     path = StaggeredPath(StraightLine(), 0, n_orders=2)
     # Two words make two orders, whatever their tokens: a pair of orders is all of them.
@@ -160,9 +160,10 @@ def test_settings_say_how_words_were_staggered(explainer, classifier, tokenizer)
     assert len(uniform.anchors[1]) == 4
 
 
-def test_staggered_texts_double_their_steps_row_by_row(explainer):
-    together = explainer.explain(TEXTS, strategy="staggered", n_steps="auto", tolerance_percent=0.5)
-    alone = [explainer.explain(t, strategy="staggered", n_steps="auto", tolerance_percent=0.5) for t in TEXTS]
+def test_each_text_takes_the_gradients_that_it_needs(explainer):
+    options = {"strategy": "staggered", "tolerance_percent": 4, "spread_percent": 10, "max_steps": 200}
+    together = explainer.explain(TEXTS, **options)
+    alone = [explainer.explain(t, **options) for t in TEXTS]
     assert len({result.settings.n_steps for result in together}) > 1
     for one, other in zip(together, alone, strict=True):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
@@ -460,24 +461,51 @@ def test_tokenizers_know_their_limit(classifier):
     assert make(classifier, tiny_tokenizer(max_length=10**30)).encoder.max_tokens == 32
 
 
-def test_auto_doubles_until_each_text_is_within_the_tolerance(explainer):
+def test_rules_without_an_estimate_double_until_the_delta_is_within_the_tolerance(explainer):
     texts = ["a gorgeous, witty movie", "dull", "the plot is not so good but the acting is great"]
-    fixed = {n: explainer.explain(texts, target=1, n_steps=n) for n in (50, 100, 200, 400, 800)}
+    options = {"target": 1, "strategy": "greedy", "method": "gausslegendre"}
+    fixed = {n: explainer.explain(texts, n_steps=n, **options) for n in (48, 96, 192, 384, 768)}
     for tolerance in (100.0, 0.5, 0.05):
-        results = explainer.explain(texts, target=1, n_steps="auto", tolerance_percent=tolerance, max_steps=800)
+        results = explainer.explain(texts, n_steps="auto", tolerance_percent=tolerance, max_steps=800, **options)
         for i, result in enumerate(results):
-            wanted = next((n for n in fixed if fixed[n][i].delta_percent <= tolerance), 800)
+            wanted = next((n for n in fixed if fixed[n][i].delta_percent <= tolerance), 768)
             assert result.settings.n_steps == wanted
             assert result.token_scores == pytest.approx(fixed[wanted][i].token_scores, abs=1e-5)
 
 
-def test_the_default_is_staggered_as_far_as_the_delta_asks(explainer):
-    result = explainer.explain(TEXT)
+def test_the_default_is_staggered(explainer):
+    result = explainer.explain(TEXT, n_steps=48)
     assert (result.settings.strategy, result.settings.seed, result.settings.n_anchors) == ("staggered", 0, 0)
     assert result.anchors == ((),) * len(result.tokens)
-    assert result.delta_percent <= 5 or result.settings.n_steps == 400
-    same = explainer.explain(TEXT, strategy=StaggeredPath(StraightLine()), n_steps=result.settings.n_steps)
-    assert same.token_scores == result.token_scores
+    assert result.delta_percent < 1e-3
+    twelve = StaggeredPath(StraightLine(), n_orders=12)
+    for path in (StaggeredPath(StraightLine()), twelve):
+        assert explainer.explain(TEXT, strategy=path, n_steps=48).token_scores == result.token_scores
+    assert len(result.word_errors) == len(result.words)
+    assert min(result.word_errors) > 0
+    assert f"{result.spread_percent:.2g} % from the draw of the orders" in str(result).replace("\n", "")
+
+
+def test_auto_goes_on_where_it_was(explainer, classifier):
+    rows = []
+    hook = classifier.register_forward_hook(lambda _module, _args, output: rows.append(len(output.logits)))
+    options = {"tolerance_percent": 3, "spread_percent": 8}
+    try:
+        result = explainer.explain(TEXT, **options)
+    finally:
+        hook.remove()
+    assert 48 < result.settings.n_steps < 400
+    assert result.converged
+    assert result.error_percent <= 3
+    assert result.spread_percent <= 8
+    # Every gradient once, and a few outputs: at both ends of the question, and at both ends of the paths.
+    assert result.settings.n_steps <= sum(rows) <= result.settings.n_steps + 6
+    assert "within the tolerance" in str(result).replace("\n", " ")
+    stopped = explainer.explain(TEXT, tolerance_percent=1e-9, max_steps=60)
+    assert (stopped.converged, stopped.settings.n_steps) == (False, 60)
+    assert "above the tolerance: raise max_steps" in str(stopped).replace("\n", " ")
+    assert explainer.explain(TEXT, n_steps=48).converged is None
+    assert TextAttribution.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
 
 def test_words_that_can_be_read_are_needed_for_anchors_alone(classifier, tokenizer, monkeypatch):
@@ -490,7 +518,7 @@ def test_words_that_can_be_read_are_needed_for_anchors_alone(classifier, tokeniz
 
 
 def test_auto_stops_at_the_largest_number_of_steps(explainer):
-    for most, reached in ((60, 50), (100, 100), (399, 200), (7, 7)):
+    for most, reached in ((60, 60), (100, 100), (399, 399), (7, 7)):
         result = explainer.explain("a witty movie", n_steps="auto", tolerance_percent=1e-9, max_steps=most)
         assert result.settings.n_steps == reached
 
@@ -498,9 +526,10 @@ def test_auto_stops_at_the_largest_number_of_steps(explainer):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_steps": 3}, "n_steps must be at least 4, one for each path from each baseline, got 3; take more"),
-        ({"n_steps": 7, "baseline": ("pad", "mask")}, "n_steps must be at least 8, one for each path"),
-        ({"max_steps": 3}, "max_steps must be at least 4, one for each path from each baseline, got 3"),
+        ({"n_steps": 1}, "n_steps must be at least 2, one for each path from each baseline, got 1; take more"),
+        ({"n_steps": 3, "baseline": ("pad", "mask")}, "n_steps must be at least 4, one for each path"),
+        ({"max_steps": 1}, "max_steps must be at least 2, one for each path from each baseline, got 1"),
+        ({"n_steps": "auto", "spread_percent": -1}, "spread_percent must be positive, got -1"),
         ({"n_steps": "many"}, "n_steps must be 'auto' or an integer of at least 1, got 'many'"),
         ({"n_steps": "auto", "tolerance_percent": 0}, "tolerance_percent must be positive, got 0"),
         ({"n_steps": "auto", "tolerance_percent": float("nan")}, "tolerance_percent must be positive, got nan"),
@@ -513,13 +542,13 @@ def test_wrong_numbers_of_steps_are_found_at_once(explainer, arguments, message)
 
 
 def test_auto_begins_with_a_gradient_for_each_path_from_each_baseline(explainer):
-    result = explainer.explain("dull", baseline=["pad"] * 13, max_steps=60)
-    assert result.settings.n_steps == 52
+    result = explainer.explain("dull", baseline=["pad"] * 25, max_steps=60)
+    assert result.settings.n_steps == 50
 
 
 def test_texts_whose_paths_are_large_are_attributed_in_parts(explainer, monkeypatch):
     together = explainer.explain(TEXTS, target=1, n_steps=8)
-    monkeypatch.setattr("captum_dig.methods.base._TOGETHER", 1)
+    monkeypatch.setattr("captum_dig.methods.scoring._TOGETHER", 1)
     for one, other in zip(together, explainer.explain(TEXTS, target=1, n_steps=8), strict=True):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-5)
 
@@ -528,6 +557,7 @@ def resident_kilobytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says how much memory a process holds")
 def test_many_calls_leave_memory_where_it_was(explainer):
     # Different texts, each time a batch of another shape.

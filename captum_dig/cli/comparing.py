@@ -25,6 +25,7 @@ from captum_dig.cli.options import (
     chosen,
     count,
     file_option,
+    named,
     several,
     steps,
 )
@@ -71,6 +72,7 @@ def compare(
     ] = None,
     n: Annotated[int, count("How many texts, the first ones")] = 100,
     n_steps: Annotated[str, steps("Gradients that a method may take for a text; auto: until its scores add up")] = "50",
+    method: Annotated[str, named("How gradients are summed", "rule")] = "gausslegendre",
     protocol: Annotated[str, chosen("How words are taken away", PROTOCOLS)] = "default",
     candidates: Annotated[str, chosen("Choose among readable words, or all tokens", CANDIDATES)] = "words",
     n_anchors: Annotated[int, count("How many words lie on the way", MOST_ANCHORS)] = 30,
@@ -112,6 +114,7 @@ def compare(
                     baseline or ["pad"],
                     measures=measures or (),
                     n_steps=cast("Any", n_steps),
+                    method=method,
                     protocols=cast("Any", PROTOCOLS[protocol]),
                     seed=seed,
                     journal=journal,

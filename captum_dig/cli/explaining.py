@@ -65,9 +65,14 @@ def explain(
     candidates: Annotated[str, chosen("From word to word: readable words, or all tokens", CANDIDATES)] = "words",
     n_anchors: Annotated[int, count("From word to word: how many lie on the way", MOST_ANCHORS)] = 30,
     n_neighbors: Annotated[int, count("From word to word: among how many neighbours each is chosen")] = 500,
-    n_steps: Annotated[str, steps("Gradients for each text; auto: until the delta is small")] = "auto",
-    tolerance: Annotated[float, Option(help="With auto, a small delta, in percent.", metavar="PERCENT")] = 5.0,
-    method: Annotated[str, named("How they are summed", "rule")] = "gausslegendre",
+    n_steps: Annotated[str, steps("Gradients for each text; auto: until both errors are small")] = "auto",
+    tolerance: Annotated[
+        float, Option(help="With auto, the largest error of the integration, in percent.", metavar="PERCENT")
+    ] = 15.0,
+    spread: Annotated[
+        float, Option(help="With auto, the largest error from the draw of orders, in percent.", metavar="PERCENT")
+    ] = 20.0,
+    method: Annotated[str, named("How they are summed", "rule")] = "known_sums",
     seed: Annotated[
         int | None, Option(help="For a strategy that draws: another seed, another draw.", metavar="N")
     ] = None,
@@ -101,9 +106,11 @@ def explain(
                 "method": method,
                 "overflow": overflow,
                 "n_steps": n_steps,
+                "tolerance_percent": tolerance,
+                "spread_percent": spread,
             }
             # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
-            found = explainer.explain_each(texts, target, **rule, tolerance_percent=tolerance, batch_size=1)
+            found = explainer.explain_each(texts, target, **rule, batch_size=1)
         results: list[TextAttribution] = []
         shown = watched and (len(texts) > 1 or file is not None)
         try:

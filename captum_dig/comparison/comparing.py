@@ -26,13 +26,16 @@ from captum_dig.comparison.records import ComparedText, Measurement
 from captum_dig.comparison.results import Comparison
 from captum_dig.comparison.settings import ComparisonSettings, MeasureInfo
 from captum_dig.errors import ModelError
-from captum_dig.methods.base import AttributionMethod, Plan, score
+from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.scoring import score
 from captum_dig.metrics.faithfulness import Protocol
 from captum_dig.metrics.measures import Measure, Trial, Trials, load_measure, percent_of_change
 from captum_dig.models.encoding import Encoding
 from captum_dig.models.samples import as_texts
+from captum_dig.quadrature import check_method
 from captum_dig.text.explainer import TextExplainer
 from captum_dig.text.questions import Questions, ScalarModel, ask, check_ids
+from captum_dig.text.results import LARGE_DELTA_PERCENT
 from captum_dig.vocabulary.readable import row_kinds
 
 _FAITHFULNESS = ("log_odds", "comprehensiveness", "sufficiency")
@@ -47,6 +50,7 @@ def compare(
     baselines: Sequence[str | tuple[str, ...]] = ("pad",),
     *,
     n_steps: int | Literal["auto"] = 50,
+    method: str = "gausslegendre",
     top_fractions: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.5),
     protocols: Sequence[Protocol] = ("default",),
     measures: Sequence[str | Measure] = DEFAULT_MEASURES,
@@ -67,7 +71,9 @@ def compare(
         methods: Names of the catalogue's paths, searches and methods, or methods of your own.
         baselines: The tokens that replace every word, as in `TextExplainer.explain`; each method runs from each. A
             tuple of tokens is one baseline: its tokens share the gradients, and the scores are averaged.
-        n_steps: Gradients that a method may take for a text; ``"auto"`` as in `TextExplainer.explain`.
+        n_steps: Gradients that a method may take for a text; ``"auto"`` as in `TextExplainer.explain`, with a delta of
+            5 % at most.
+        method: The quadrature rule. With ``"known_sums"`` scores add up for every path, so deltas tell nothing.
         top_fractions: Shares of tokens to remove, in (0, 1].
         protocols: ``"default"``, ``"paper"``, or both, as in `log_odds`.
         measures: Names of the catalogue's measures, or measures of your own.
@@ -97,7 +103,9 @@ def compare(
         raise ValueError("texts must hold at least one text, got none")
     seed, n_curve_texts = integer("seed", seed, 0), integer("n_curve_texts", n_curve_texts, 0)
     explainer.task.check_measurable()
-    plan = Plan(n_steps, rows_at_once=explainer.rows_at_once(internal_batch_size))
+    plan = Plan(n_steps, method, rows_at_once=explainer.rows_at_once(internal_batch_size))
+    if not check_method(method).known_sums:
+        plan = replace(plan, tolerance_percent=LARGE_DELTA_PERCENT)
     resolved = _methods(explainer, methods, seed)
     chosen = _measures(explainer.catalogue, measures, _protocols(protocols))
     by_name = _baselines(explainer, baselines)
@@ -117,6 +125,7 @@ def compare(
         version=__version__,
         baseline_ids=tuple(i for ids in by_name.values() for i in ids),
         measures=tuple(map(MeasureInfo.of, chosen)),
+        method=method,
     )
     bench = _Bench(explainer, resolved, by_name, chosen, plan, settings)
     kept = Journal(journal, settings) if isinstance(journal, str | Path) else journal and journal(settings)
@@ -132,9 +141,9 @@ def compare(
             if progress is not None:
                 progress(number + 1)
     finally:
-        for method in resolved:
-            if method.path is not None:
-                method.path.store()
+        for one in resolved:
+            if one.path is not None:
+                one.path.store()
     return Comparison(settings, tuple(done))
 
 

@@ -105,6 +105,7 @@ class ComparisonSettings:
         version: The version of captum_dig.
         baseline_ids: The tokens of the baselines; empty in older files.
         measures: How to read the numbers; empty in older files.
+        method: The quadrature rule.
 
     Raises:
         TypeError: If a field has the wrong type.
@@ -126,6 +127,7 @@ class ComparisonSettings:
     version: str
     baseline_ids: tuple[int, ...] = ()
     measures: tuple[MeasureInfo, ...] = ()
+    method: str = "gausslegendre"
 
     def __post_init__(self) -> None:
         for name, convert in _SETTINGS.items():
@@ -162,7 +164,7 @@ class ComparisonSettings:
             TypeError: If it is not a mapping, or a value has the wrong type.
             ValueError: If a key is missing or unknown, or a number is out of range.
         """
-        check_keys("settings", data, cls, optional=("baseline_ids", "measures"))
+        check_keys("settings", data, cls, optional=("baseline_ids", "measures", "method"))
         return cls(**data)
 
 
@@ -182,4 +184,5 @@ _SETTINGS: Final[dict[str, Callable[[str, Any], object]]] = {
     "version": string,
     "baseline_ids": tuple_of(count),
     "measures": tuple_of(read_measure),
+    "method": string,
 }

@@ -1,13 +1,16 @@
 """PathMethod: integrated gradients along any path."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 from torch import Tensor
 
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
+from captum_dig.attribution.integral import Integral
 from captum_dig.checks import at_least_one
-from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.base import AttributionMethod, Measured, Plan
+from captum_dig.methods.scoring import worst_spread_percent
 from captum_dig.models.question import Question
 from captum_dig.paths import PathGenerator
 from captum_dig.quadrature import QuadratureRule, Spacing, check_method, check_spacing
@@ -47,13 +50,30 @@ class PathMethod(AttributionMethod):
         """Attribute along the path, and add up the dimensions of each token."""
         return self.attributions(question, plan).sum(dim=-1)
 
-    def estimated(self, question: Question, plan: Plan) -> tuple[Tensor, Tensor | None]:
-        """Score the tokens; known sums have an estimate of their error."""
-        if not check_method(self.method or plan.method).known_sums:
-            return self.scores(question, plan), None
+    def estimated(self, question: Question, plan: Plan) -> Measured:
+        """Score the tokens, along each draw of the path, with the estimated error of the integration."""
         dig, arguments = self._asked(question, plan)
-        attributions, errors = dig.attribute_with_error(**arguments)
-        return cast("Tensor", attributions).sum(dim=-1), errors
+        return _measured(dig.integrate(method=self.method or plan.method, **arguments))
+
+    def attempts(self, question: Question, plan: Plan) -> Iterator[Measured]:
+        """Go on from the last attempt: with further orders where the spread is the larger concern, else with nodes."""
+        if not check_method(self.method or plan.method).known_sums:
+            yield from super().attempts(question, plan)
+            return
+        dig, arguments = self._asked(question, plan)
+        refinement = dig.refine(**arguments)
+        while True:
+            found = _measured(refinement.integral())
+            yield self.checked(question, found)
+            left = plan.max_steps - refinement.n_steps
+            if self.path.free and _spreads(found, question, plan):
+                if left < arguments["n_steps"]:
+                    return
+                refinement.add_orders(arguments["n_steps"])
+            elif left > 0:
+                refinement.add_nodes(min(left, max(1, refinement.n_steps // 2)))
+            else:
+                return
 
     def attributions(self, question: Question, plan: Plan) -> Tensor:
         """Attribute along the path to every dimension, shape (B, T, D)."""
@@ -73,3 +93,16 @@ class PathMethod(AttributionMethod):
             "n_steps": int(self.n_gradients or plan.n_steps),
             "internal_batch_size": max(plan.rows_at_once, len(question.inputs)),
         }
+
+
+def _measured(found: Integral) -> Measured:
+    """Add up the dimensions of each token."""
+    (draws,) = found.draws
+    scores = cast("Tensor", found.attributions).sum(dim=-1)
+    return Measured(scores, found.error_percent, draws, found.n_steps)
+
+
+def _spreads(found: Measured, question: Question, plan: Plan) -> bool:
+    """Whether the spread over the draws is further above its tolerance than the error of the integration."""
+    error = 0.0 if found.error_percent is None else float(found.error_percent.max())
+    return worst_spread_percent(found, question) / plan.spread_percent > error / plan.tolerance_percent

@@ -1,16 +1,14 @@
 """AttributionMethod: a way to score the tokens of a text, and the plan that it follows.
 
-Takes a `Question` and a `Plan`; gives a score for each token. `score` calls a method for one or several baselines, and
-takes more gradients until the scores add up. `captum_dig.text` and `captum_dig.comparison` call it.
+Takes a `Question` and a `Plan`; gives a score for each token. `captum_dig.methods.scoring` calls it.
 """
 
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, NamedTuple, final
 
-import torch
 from torch import Tensor
 
 from captum_dig.checks import at_least_one
@@ -21,9 +19,7 @@ from captum_dig.paths.naming import described
 from captum_dig.quadrature import QuadratureRule, Spacing, check_method, check_spacing
 
 # The number of gradients that n_steps="auto" begins with.
-_FIRST_STEPS = 50
-# Elements of the inputs that are attributed together: the knots of a path may take a hundred times as many.
-_TOGETHER = 2**19
+_FIRST_STEPS = 48
 
 
 @dataclass(frozen=True)
@@ -31,12 +27,14 @@ class Plan:
     """How to integrate: the number of gradients, the rule, and the condition to stop.
 
     Attributes:
-        n_steps: Gradients for each text; with ``"auto"`` 50, then twice as many from scratch, until the delta is within
-            the tolerance.
+        n_steps: Gradients for each text; with ``"auto"`` 48, then more until the scores are within the tolerances.
         method: The quadrature rule.
         spacing: As in `DiscretizedIntegratedGradients`.
-        tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs, above 0. With
-            known sums it is the largest estimated error.
+        tolerance_percent: For ``"auto"``: the largest estimated error of the integration, in percent of the scores'
+            sizes, above 0. For a rule without an estimate it is the largest delta, in percent of the difference of
+            outputs.
+        spread_percent: For ``"auto"`` and paths that draw their orders: the largest standard error over the draws, in
+            percent of the scores' sizes, above 0.
         max_steps: For ``"auto"``: the largest number of gradients.
         rows_at_once: The number of rows, texts times steps, for the model at once. It changes speed and memory only.
         seed: For methods that draw at random.
@@ -46,13 +44,14 @@ class Plan:
 
     Example:
         >>> Plan("auto").first(n_needed=4), Plan(12).first(n_needed=4)
-        (50, 12)
+        (48, 12)
     """
 
     n_steps: int | Literal["auto"] = 50
-    method: str | QuadratureRule = "gausslegendre"
+    method: str | QuadratureRule = "known_sums"
     spacing: Spacing = "arc"
-    tolerance_percent: float = 5.0
+    tolerance_percent: float = 15.0
+    spread_percent: float = 20.0
     max_steps: int = 400
     rows_at_once: int = 64
     seed: int = 0
@@ -64,8 +63,9 @@ class Plan:
             object.__setattr__(self, "n_steps", at_least_one("n_steps", self.n_steps))
         object.__setattr__(self, "max_steps", at_least_one("max_steps", self.max_steps))
         object.__setattr__(self, "rows_at_once", at_least_one("internal_batch_size", self.rows_at_once))
-        if not self.tolerance_percent > 0:
-            raise ValueError(f"tolerance_percent must be positive, got {self.tolerance_percent!r}")
+        for name in ("tolerance_percent", "spread_percent"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
         check_method(self.method)
         check_spacing(self.spacing)
 
@@ -109,19 +109,20 @@ class Plan:
         return walked | path.describe() | integrated
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The scores of some texts by one method.
+class Measured(NamedTuple):
+    """The scores of a batch, and how far to trust them.
 
     Attributes:
-        values: A score for each token, shape (B, T), float32 or wider.
-        n_gradients: The number of gradients of each text; with ``n_steps="auto"`` that of the last attempt.
-        error_percent: The estimated error of each text's scores; None for a method that has no estimate.
+        scores: A score for each token, shape (B, T).
+        error_percent: The estimated error of the integration of each text, shape (B,); None without an estimate.
+        draws: The scores along each independent draw of the path, shape (G, B, T); None for a method without draws.
+        n_gradients: The number of gradients of each text; None for that of the plan.
     """
 
-    values: Tensor
-    n_gradients: tuple[int, ...]
-    error_percent: tuple[float, ...] | None = None
+    scores: Tensor
+    error_percent: Tensor | None = None
+    draws: Tensor | None = None
+    n_gradients: int | None = None
 
 
 class AttributionMethod(ABC):
@@ -135,6 +136,7 @@ class AttributionMethod(ABC):
         path: The path that it integrates along; None for a method without a path.
 
     Example:
+        >>> import torch
         >>> class Length(AttributionMethod):
         ...     name = "length"
         ...
@@ -162,9 +164,21 @@ class AttributionMethod(ABC):
     def scores(self, question: Question, plan: Plan) -> Tensor:
         """Score the tokens, shape (B, T); `plan.n_steps` is a number here."""
 
-    def estimated(self, question: Question, plan: Plan) -> tuple[Tensor, Tensor | None]:
-        """Score the tokens, (B, T), and estimate the error of each text's scores in percent, (B,), if there is one."""
-        return self.scores(question, plan), None
+    def estimated(self, question: Question, plan: Plan) -> Measured:
+        """Score the tokens, and say how far to trust the scores; by default nothing is said."""
+        return Measured(self.scores(question, plan))
+
+    def attempts(self, question: Question, plan: Plan) -> Iterator[Measured]:
+        """Yield better and better scores, for ``n_steps="auto"``; by default with twice as many gradients each time.
+
+        Args:
+            question: The texts and the number to explain.
+            plan: How to integrate; `n_steps` is the number to begin with. No attempt takes more than `max_steps`.
+        """
+        n_steps = int(plan.n_steps)
+        while n_steps <= plan.max_steps:
+            yield self.measured(question, replace(plan, n_steps=n_steps))._replace(n_gradients=n_steps)
+            n_steps *= 2
 
     def attributions(self, question: Question, plan: Plan) -> Tensor | None:  # noqa: ARG002 - by default there are none
         """Score every dimension of the embeddings, shape (B, T, D); None for a method that scores tokens only."""
@@ -186,7 +200,7 @@ class AttributionMethod(ABC):
 
         Args:
             question: The texts and the number to explain.
-            plan: How to integrate; with ``"auto"`` the first number of gradients is taken. `score` doubles it.
+            plan: How to integrate; with ``"auto"`` the first number of gradients is taken. `score` takes more.
 
         Returns:
             Scores, shape (B, T), float32 or wider, 0 for fixed tokens. A higher score means a larger contribution to
@@ -195,24 +209,33 @@ class AttributionMethod(ABC):
         Raises:
             ModelError: If the scores are of another shape, or not finite.
         """
-        return self.measured(question, plan)[0]
+        return self.measured(question, plan).scores
 
     @final
-    def measured(self, question: Question, plan: Plan) -> tuple[Tensor, Tensor | None]:
-        """Score the tokens as a call does, and estimate the error of each text's scores.
+    def measured(self, question: Question, plan: Plan) -> Measured:
+        """Score the tokens as a call does, and say how far to trust the scores.
 
         Args:
             question: The texts and the number to explain.
             plan: How to integrate.
 
         Returns:
-            Scores, shape (B, T), and the estimates in percent, shape (B,); None for a method without an estimate.
+            Scores, shape (B, T), and estimates of their errors, where the method has some.
 
         Raises:
             ModelError: If the scores are of another shape, or not finite.
         """
         resolved = replace(plan, n_steps=max(1, self.gradients(plan))) if plan.n_steps == "auto" else plan
-        scores, errors = self.estimated(question, resolved)
+        return self.checked(question, self.estimated(question, resolved))
+
+    @final
+    def checked(self, question: Question, found: Measured) -> Measured:
+        """Check scores, and set those of fixed tokens to 0.
+
+        Raises:
+            ModelError: If the scores are of another shape, or not finite.
+        """
+        scores = found.scores
         if scores.shape != question.fixed.shape:
             raise ModelError(
                 f"{self.name} must score every token, shape {tuple(question.fixed.shape)}, "
@@ -220,56 +243,4 @@ class AttributionMethod(ABC):
             )
         if not bool(scores.isfinite().all()):
             raise ModelError(f"{self.name} must give finite scores, got NaN or infinity; leave it out for this model")
-        return scores.detach().masked_fill(question.fixed, 0), errors
-
-
-def score(method: AttributionMethod, questions: Sequence[Question], plan: Plan) -> Scores:
-    """Score the same texts from one or several baselines.
-
-    Baselines share the gradients, like the paths of an ensemble, and their scores are averaged. With ``n_steps="auto"``
-    texts whose scores do not add up, or have a larger estimated error than the tolerance, are scored again with twice
-    as many gradients, from scratch.
-
-    Args:
-        method: The method.
-        questions: The same texts from each baseline.
-        plan: How to integrate.
-
-    Returns:
-        The mean scores.
-
-    Raises:
-        ValueError: If there are fewer gradients than paths.
-        ModelError: As in `AttributionMethod`.
-    """
-    n_baselines, inputs = len(questions), questions[0].inputs
-    n_steps = method.gradients(plan, n_baselines)
-    doubles = plan.n_steps == "auto" and method.completes and method.n_gradients is None
-    changes = torch.stack([q.changes(plan.rows_at_once) for q in questions]).mean(dim=0) if doubles else None
-    values = torch.zeros(inputs.shape[:2], dtype=torch.promote_types(inputs.dtype, torch.float32), device=inputs.device)
-    taken = [n_steps] * len(inputs)
-    errors: Tensor | None = None
-    left = torch.arange(len(inputs), device=inputs.device)
-    while True:
-        for rows in left.split(max(1, _TOGETHER // inputs[0].numel())):
-            each = []
-            for number, question in enumerate(questions):
-                share = n_steps // n_baselines + (number < n_steps % n_baselines)
-                each.append(method.measured(question.take(rows), replace(plan, n_steps=max(1, share))))
-            values[rows] = torch.stack([scores for scores, _ in each]).mean(dim=0).to(values.dtype)
-            estimates = [error for _, error in each if error is not None]
-            if estimates:
-                errors = values.new_zeros(len(inputs)) if errors is None else errors
-                errors[rows] = torch.stack(estimates).mean(dim=0).to(values.dtype)
-        for row in left.tolist():
-            taken[row] = n_steps
-        if changes is None or 2 * n_steps > plan.max_steps:
-            break
-        # Known sums always add up: their estimate decides.
-        deltas = (values[left].sum(dim=1) - changes[left]).abs()
-        far = deltas > plan.tolerance_percent / 100 * changes[left].abs()
-        left = left[far if errors is None else errors[left] > plan.tolerance_percent]
-        if not len(left):
-            break
-        n_steps *= 2
-    return Scores(values, tuple(taken), None if errors is None else tuple(errors.tolist()))
+        return found._replace(scores=scores.detach().masked_fill(question.fixed, 0))

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from captum_dig.catalogue import Entry
 from captum_dig.errors import CaptumDigError
-from captum_dig.methods.base import AttributionMethod, Plan, score
+from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.scoring import score
 from captum_dig.metrics.accuracy import delta_percent, token_error
 from captum_dig.metrics.agreement import kendall_tau
 from captum_dig.metrics.faithfulness import (

@@ -10,14 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from captum_dig.methods.base import AttributionMethod, Plan, score
+from captum_dig.attribution.integral import standard_error
+from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.scoring import score
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.model import TextModel
 from captum_dig.paths import PathGenerator
 from captum_dig.tasks.base import Task
 from captum_dig.text.questions import ask
-from captum_dig.text.results import LARGE_DELTA_PERCENT, TextAttribution
+from captum_dig.text.results import LARGE_DELTA_PERCENT, LARGE_ERROR_PERCENT, TextAttribution
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.vocabulary import Vocabulary
 
@@ -89,9 +92,15 @@ class BatchExplainer:
                     truncated=encoding.truncated,
                     start=encoding.start,
                     error_percent=None if scores.error_percent is None else scores.error_percent[number],
+                    word_errors=None if scores.draws is None else _word_errors(scores.draws[number], encoding),
+                    converged=None if scores.converged is None else scores.converged[number],
                 )
             )
-        if self.method.completes and any(result.delta_percent > LARGE_DELTA_PERCENT for result in results):
+        far = any(
+            result.delta_percent > LARGE_DELTA_PERCENT or (result.error_percent or 0) > LARGE_ERROR_PERCENT
+            for result in results
+        )
+        if self.method.completes and far:
             self._warn_of_zeros()
         return results
 
@@ -122,6 +131,14 @@ class BatchExplainer:
         shown = {i: self.encoder.show(i) for row in rows for i in row}
         words = {i: tuple(shown[a] for a in row) for i, row in zip(moving, rows, strict=True)}
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
+
+
+def _word_errors(draws: Tensor, encoding: Encoding) -> tuple[float, ...]:
+    """The standard error of each word's score over the draws, (G, T)."""
+    if not encoding.words:
+        return ()
+    words = torch.stack([draws[:, list(word)].sum(dim=1) for word in encoding.words], dim=1)
+    return tuple(standard_error(words).tolist())
 
 
 def warn_of_other_rows(path: PathGenerator | None, vocabulary: Vocabulary, encodings: Sequence[Encoding]) -> None:

@@ -34,7 +34,7 @@ from captum_dig.quadrature import QuadratureRule, Spacing, check_spacing
 from captum_dig.tasks.base import Task
 from captum_dig.text.batches import BatchExplainer, warn_of_other_rows
 from captum_dig.text.questions import check_ids
-from captum_dig.text.results import LARGE_DELTA_PERCENT, TextAttribution
+from captum_dig.text.results import TextAttribution
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.threads import Lock, eager
 from captum_dig.vocabulary import Vocabulary
@@ -207,9 +207,10 @@ class TextExplainer:
         *,
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = "auto",
-        tolerance_percent: float = LARGE_DELTA_PERCENT,
+        tolerance_percent: float = 15.0,
+        spread_percent: float = 20.0,
         max_steps: int = 400,
-        method: str | QuadratureRule = "gausslegendre",
+        method: str | QuadratureRule = "known_sums",
         batch_size: int = 8,
         internal_batch_size: int = 64,
         overflow: Overflow = "truncate",
@@ -226,14 +227,16 @@ class TextExplainer:
                 mean over them.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
-                have 4 paths. ``"auto"`` starts at 50 and doubles, restarting from scratch, until the text's delta is
-                within the tolerance. The result holds the number of the last attempt.
-            tolerance_percent: For ``"auto"``: the largest delta, in percent of the difference of outputs; by default
-                the paper's.
+                have at least 2 paths. ``"auto"`` starts at 48 and takes more until the error and the spread are within
+                the tolerances. No gradient is taken twice; only rules without known sums restart, with twice as many.
+            tolerance_percent: For ``"auto"``: the largest estimated error of the integration, in percent of the sizes
+                of the scores. For rules without known sums, the largest delta, in percent of the difference of outputs.
+            spread_percent: For ``"auto"`` and staggered words: the largest standard error over the orders, in percent
+                of the sizes of the scores.
             max_steps: For ``"auto"``: the largest number. If the model has no limit at the baseline, no number is
                 enough.
             method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
-            batch_size: The number of texts in a batch. It changes speed and memory only.
+            batch_size: The number of texts in a batch; with ``"auto"`` there is one. It changes speed and memory only.
             internal_batch_size: The number of rows, texts times steps, for the model at once. It changes speed and
                 memory only.
             overflow: For texts longer than the model reads: ``"truncate"`` with a warning, ``"windows"`` that are
@@ -258,6 +261,7 @@ class TextExplainer:
                 strategy=strategy,
                 n_steps=n_steps,
                 tolerance_percent=tolerance_percent,
+                spread_percent=spread_percent,
                 max_steps=max_steps,
                 method=method,
                 batch_size=batch_size,
@@ -275,9 +279,10 @@ class TextExplainer:
         *,
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = "auto",
-        tolerance_percent: float = LARGE_DELTA_PERCENT,
+        tolerance_percent: float = 15.0,
+        spread_percent: float = 20.0,
         max_steps: int = 400,
-        method: str | QuadratureRule = "gausslegendre",
+        method: str | QuadratureRule = "known_sums",
         batch_size: int = 8,
         internal_batch_size: int = 64,
         overflow: Overflow = "truncate",
@@ -293,6 +298,7 @@ class TextExplainer:
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, or ``"auto"``.
             tolerance_percent: For ``"auto"``.
+            spread_percent: For ``"auto"``.
             max_steps: For ``"auto"``.
             method: The quadrature rule.
             batch_size: The number of texts in a batch.
@@ -311,6 +317,7 @@ class TextExplainer:
             self._rule(method),
             self._spacing,
             tolerance_percent,
+            spread_percent,
             max_steps,
             self.rows_at_once(internal_batch_size),
             seed=0 if self._seed is None else self._seed,
@@ -331,7 +338,9 @@ class TextExplainer:
             version=__version__,
             **plan.describe(chosen, len(baseline_ids)),
         )
-        batches = self._batches(texts, wanted, batch_size if len(texts) > 1 and self._pads else 1, overflow)
+        # Texts that take gradients by need are attributed one by one: padding would only cost time.
+        together = n_steps != "auto" and len(texts) > 1 and self._pads
+        batches = self._batches(texts, wanted, batch_size if together else 1, overflow)
         explain = BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings)
         return self._results(batches, explain, strategy)
 

@@ -44,6 +44,8 @@ FORMAT = "captum_dig.TextAttribution"
 FORMAT_VERSION = 1
 # The paper's threshold (section 4.3): above it scores are not trusted.
 LARGE_DELTA_PERCENT = 5.0
+# Somewhat more than the true error, in the median.
+LARGE_ERROR_PERCENT = 15.0
 
 _REALS = ("token_scores", "word_scores", "probabilities", "input_value", "baseline_value")
 _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
@@ -64,7 +66,11 @@ _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
     "truncated": integer,
     "start": integer,
     "error_percent": lambda name, value: None if value is None else real(name, value),
+    "word_errors": lambda name, value: None if value is None else tuple_of(real)(name, value),
+    "converged": lambda name, value: None if value is None else flag(name, value),
 }
+# Fields that not every explanation has; readers of the others need not know of them.
+_OPTIONAL = ("error_percent", "word_errors", "converged")
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,8 +100,11 @@ class TextAttribution:
         truncated: How many tokens of the text were cut off by the model's limit.
         start: Where `text` begins, in characters, in the text that was explained; not 0 for the later windows of a long
             one.
-        error_percent: The estimated error of the scores, in percent of their sizes, with ``method="known_sums"``, whose
+        error_percent: The estimated error of the integration, in percent of the scores' sizes, with known sums, whose
             scores always add up; else None.
+        word_errors: The standard error of each word's score over the orders of a staggered path; None for a path that
+            draws none, or too few.
+        converged: With ``n_steps="auto"``, whether the error and the spread came within the tolerances; else None.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -121,6 +130,8 @@ class TextAttribution:
     truncated: int = 0
     start: int = 0
     error_percent: float | None = None
+    word_errors: tuple[float, ...] | None = None
+    converged: bool | None = None
 
     def __post_init__(self) -> None:
         for name, convert in _CONVERTERS.items():
@@ -131,7 +142,9 @@ class TextAttribution:
             )
         per_token = ("offsets", "token_ids", "special", "token_scores", "anchors")
         self._check_lengths("tokens", per_token)
-        self._check_lengths("word_offsets", ("word_scores",))
+        self._check_lengths(
+            "word_offsets", ("word_scores",) if self.word_errors is None else ("word_scores", "word_errors")
+        )
         self._check_lengths("labels", ("probabilities",))
         self._check_offsets("offsets")
         self._check_offsets("word_offsets")
@@ -231,6 +244,14 @@ class TextAttribution:
             return 0.0 if self.delta == 0.0 else math.inf
         return 100.0 * abs(self.delta) / change
 
+    @property
+    def spread_percent(self) -> float | None:
+        """Give the standard errors of the words in percent of the sizes of their scores; None where there are none."""
+        if self.word_errors is None:
+            return None
+        size = sum(map(abs, self.word_scores))
+        return 100 * sum(self.word_errors) / size if size else 0.0
+
     def to_picture(self) -> Picture:
         """Cut the text into scored words and the slices between them, ready to draw.
 
@@ -255,19 +276,33 @@ class TextAttribution:
             ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference){hint}"),
         ]
         if self.error_percent is not None:
-            large = self.error_percent > LARGE_DELTA_PERCENT
-            hint = f": large, so raise n_steps above {self.settings.n_steps}" if large else ""
-            headline[-1] = ("Error", f"about {_short(self.error_percent)} % of the scores{hint}")
+            headline[-1] = ("Error", self._errors())
         if self.truncated:
             headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
         settings = [(field.name, getattr(self.settings, field.name)) for field in fields(self.settings)]
         cut_off = "cut off: the model did not read this" if self.truncated else ""
         return Picture(
-            segments=cut_text(self.text, self.word_offsets, self.word_scores, rest_note=cut_off),
+            segments=cut_text(
+                self.text, self.word_offsets, self.word_scores, errors=self.word_errors, rest_note=cut_off
+            ),
             headline=tuple(headline),
             settings=tuple((name, str(value)) for name, value in settings if value is not None),
             tokens=tuple(map(TokenRow, self.tokens, self.token_scores, self.anchors)),
         )
+
+    def _errors(self) -> str:
+        """Write both errors, and how the number of gradients was found."""
+        parts = [f"about {_short(self.error_percent or 0.0)} % from the integration"]
+        if self.spread_percent is not None:
+            parts.append(f"{_short(self.spread_percent)} % from the draw of the orders")
+        n_steps = self.settings.n_steps
+        if self.converged is not None:
+            end = ", within the tolerance" if self.converged else ", above the tolerance: raise max_steps"
+        elif (self.error_percent or 0.0) > LARGE_ERROR_PERCENT:
+            end = f": large, so raise n_steps above {n_steps}"
+        else:
+            end = ""
+        return f"{' and '.join(parts)}, with {n_steps} gradients{end}"
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Draw the explanation as one HTML file that needs nothing else.
@@ -319,9 +354,9 @@ class TextAttribution:
         """
         data = {"format": FORMAT, "format_version": FORMAT_VERSION}
         data |= {field.name: to_json(getattr(self, field.name)) for field in fields(self)}
-        # Only some rules have an estimate; readers of the others' results need not know of it.
-        if self.error_percent is None:
-            del data["error_percent"]
+        for name in _OPTIONAL:
+            if data[name] is None:
+                del data[name]
         data["probabilities"] = [None if math.isnan(one) else to_json(one) for one in self.probabilities]
         derived = ("words", "predicted_label", "target_label", "delta", "delta_percent")
         data["derived"] = {name: to_json(getattr(self, name)) for name in derived}
@@ -344,7 +379,7 @@ class TextAttribution:
         """
         values = of_format("data", data, FORMAT, FORMAT_VERSION, TO_DICT)
         values.pop("derived", None)
-        values.setdefault("error_percent", None)
+        values = dict.fromkeys(_OPTIONAL) | values
         check_keys("data", values, cls)
         check_keys("settings", values["settings"], ExplanationSettings)
         values["settings"] = ExplanationSettings(**values["settings"])

@@ -128,15 +128,18 @@ class Scale:
             return 0.0
         return min(abs(score) / self.maximum, 1.0)
 
-    def show(self, score: float | None) -> str:
+    def show(self, score: float | None, error: float | None = None) -> str:
         """Write a score with its sign, and digits that fit the scale.
 
         Args:
             score: One score, or None where there is none.
+            error: Its standard error; None where it is not known.
 
         Returns:
-            For instance ``"+0.312"``, ``"not a number (nan)"`` or ``"not scored"``.
+            For instance ``"+0.312"``, ``"+0.312 ± 0.040"``, ``"not a number (nan)"`` or ``"not scored"``.
         """
+        if error is not None and score is not None and math.isfinite(score):
+            return f"{self.show(score)} ± {self.show(abs(error)).removeprefix('+')}"
         if score is None:
             return "not scored"
         if not math.isfinite(score):
@@ -160,6 +163,7 @@ class Segment:
         score: The contribution of the slice to the explained output; None for no score (white space, text that the
             model did not read). NaN and infinity are kept, and drawn as such.
         note: A remark for the reader, shown with the slice.
+        error: The standard error of the score; None where it is not known.
 
     Raises:
         TypeError: `text` is not a string, or `score` is neither a number nor None.
@@ -168,11 +172,18 @@ class Segment:
     text: str
     score: float | None = None
     note: str = ""
+    error: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise TypeError(f"text must be a string, got {self.text!r}; pass the slice of the text")
         object.__setattr__(self, "score", _score("score", self.score))
+        object.__setattr__(self, "error", _score("error", self.error))
+
+    @property
+    def settled(self) -> bool:
+        """Whether the sign of the score is certain: two standard errors do not reach 0."""
+        return self.score is None or not self.error or not abs(self.score) < 2 * self.error
 
 
 @dataclass(frozen=True)
@@ -255,6 +266,7 @@ def cut_text(
     offsets: Sequence[tuple[int, int]],
     scores: Sequence[float | None],
     *,
+    errors: Sequence[float] | None = None,
     rest_note: str = "",
 ) -> tuple[Segment, ...]:
     """Cut a text into its words and the slices between them.
@@ -263,6 +275,7 @@ def cut_text(
         text: The text.
         offsets: Start and end of each word, in characters: in order and without overlap.
         scores: One score for each word.
+        errors: The standard error of each score; None where they are not known.
         rest_note: A remark on the text after the last word, for instance that it was cut off; white space gets none.
 
     Returns:
@@ -281,13 +294,14 @@ def cut_text(
             "pass the scores of the same words"
         )
     segments, end = [], 0
-    for (start, stop), score in zip(offsets, scores, strict=True):
+    known = errors if errors is not None else [None] * len(scores)
+    for (start, stop), score, error in zip(offsets, scores, known, strict=True):
         if not end <= start <= stop <= len(text):
             raise ValueError(
                 f"offsets must be in order and inside the text of {len(text)} characters, "
                 f"got {(start, stop)} after {end}; sort the words and merge those that overlap"
             )
-        segments += [Segment(text[end:start]), Segment(text[start:stop], score)]
+        segments += [Segment(text[end:start]), Segment(text[start:stop], score, error=error)]
         end = stop
     rest = text[end:].lstrip()
     segments += [Segment(text[end : len(text) - len(rest)]), Segment(rest, note=rest_note)]

@@ -102,6 +102,8 @@ class TerminalText:
             yield Text(f"… and {left} weaker" if not options.ascii_only else f"... and {left} weaker")
         if self.picture.scale.maximum:
             yield _legend(colored=colored)
+        if not all(word.settled for word in self._ranked()):
+            yield Text("? The sign is not settled: other orders of the words may give the other one.")
 
     def _ranked(self) -> list[Segment]:
         words = self.picture.words
@@ -125,8 +127,9 @@ class TerminalText:
             bar = Text(("#" if ascii_only else "█") * cells)
             if colored and cells:
                 bar.stylize("rgb({},{},{})".format(*_RAMPS[score > 0][-2]))
-            label = Text(" ".join(visible(word.text).split()))
-            table.add_row(Text(scale.show(score)), bar, label)
+            label = Text(" ".join(visible(word.text).split()) + ("" if word.settled else " ?"))
+            shown = scale.show(score, word.error)
+            table.add_row(Text(shown.replace("±", "+-") if ascii_only else shown), bar, label)
         return table
 
 

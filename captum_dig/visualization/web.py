@@ -159,11 +159,15 @@ def _words(picture: Picture) -> str:
             continue
         remarks = [segment.note] if segment.note else []
         if segment.score is not None:
-            remarks.insert(0, scale.show(segment.score))
+            remarks.insert(0, scale.show(segment.score, segment.error))
+            if not segment.settled:
+                remarks.append("the sign is not settled")
         kind, style = _look(segment.score, scale)
         note = " cdig-note" if segment.note else ""
         hover = escaped(f"{segment.text.strip()}: {'; '.join(remarks)}" if segment.score is not None else segment.note)
-        parts.append(f'<span class="cdig-word{kind}{note}"{style} title="{hover}">{text}</span>')
+        # The mark is drawn by the style sheet: the text stays as it is, also when it is copied.
+        unsettled = "" if segment.settled else " cdig-open"
+        parts.append(f'<span class="cdig-word{kind}{note}{unsettled}"{style} title="{hover}">{text}</span>')
     return "".join(parts)
 
 
@@ -187,6 +191,8 @@ def _legend(picture: Picture) -> str:
         for kind, style in (_look(score, picture.scale),)
     ]
     legend = f"Each word {keys[0]} or {keys[1]} the explained output; fainter means less."
+    if not all(word.settled for word in picture.words):
+        legend += " <sup>?</sup> The sign is not settled: other orders of the words may give the other one."
     if any(not math.isfinite(word.score or 0.0) for word in picture.words):
         legend += ' <span class="cdig-word cdig-broken">Hatched</span>: the score is not a number.'
     return f'<div class="cdig-legend">{legend}</div>'
