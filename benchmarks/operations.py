@@ -67,7 +67,7 @@ def counts(device: str, sizes: tuple[int, int, int]) -> dict[str, Any]:
     paths: dict[str, PathGenerator] = {
         "straight line": line,
         "greedy": MonotonicPath(Vocabulary.from_layer(table)),
-        "staggered, 4 orders": StaggeredPath(line),
+        "staggered, 4 orders": StaggeredPath(line, n_orders=4),
         "staggered, 24 orders": StaggeredPath(line, n_orders=24),
     }
     methods: dict[str, Any] = {"captum": LayerIntegratedGradients(forward, table)}

@@ -71,6 +71,8 @@ nitpick_ignore_regex = [
     # Captum's names for what it accepts.
     (r"py:.*", r"(BaselineType|TargetType|SliceIntType|TensorOrTupleOfTensorsGeneric)"),
     (r"py:.*", r"visualization\.VisualizationDataRecord"),
+    # What `refine` hands to the object that it returns.
+    (r"py:.*", r"captum_dig\.attribution\.calls\.Call"),
     # Bases of public classes; their methods are shown with each of these.
     (r"py:.*", r"captum_dig\.(paths\.words\.WordPath|paths\.tables\.WalkTable|comparison\.records\.MeasuredTexts)"),
     (r"py:.*", r"captum_dig\.(\w+\.)*_\w+"),

@@ -173,11 +173,14 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
             ones = torch.ones_like(question.fixed, dtype=torch.int64)
             batch = TokenBatch(ones, ones, question.fixed, pad_id=0)
             ends = {
-                path: PathMethod("limit", path, n_gradients=n_steps)(question, Plan())
+                path: PathMethod("limit", path, n_gradients=n_steps)(question, Plan(method="gausslegendre"))
                 for path, n_steps in dict.fromkeys(limits.values())
             }
             for name, make in makers.items():
-                first, second = (PathMethod(name, make(seed), n_gradients=budget)(question, Plan()) for seed in (0, 1))
+                first, second = (
+                    PathMethod(name, make(seed), n_gradients=budget)(question, Plan(method="gausslegendre"))
+                    for seed in (0, 1)
+                )
                 found[name]["tau"].append(float(kendall_tau(first, second, batch)))
                 if name in limits:
                     found[name]["token_error"].append(float(token_error(first, ends[limits[name][0]])))
@@ -192,7 +195,7 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
 def _explain(path: PathGenerator, question: Question, budget: int) -> Callable[[Tensor], Tensor]:
     """A path's scores as a function of the embeddings, shape (B, T, 1)."""
     method = PathMethod("path", path, n_gradients=budget)
-    return lambda embeddings: method(replace(question, inputs=embeddings), Plan())[..., None]
+    return lambda embeddings: method(replace(question, inputs=embeddings), Plan(method="gausslegendre"))[..., None]
 
 
 def load(setting: Setting, arguments: argparse.Namespace) -> TextExplainer:

@@ -64,8 +64,9 @@ class Plan:
         object.__setattr__(self, "max_steps", at_least_one("max_steps", self.max_steps))
         object.__setattr__(self, "rows_at_once", at_least_one("internal_batch_size", self.rows_at_once))
         for name in ("tolerance_percent", "spread_percent"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and value > 0):
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
         check_method(self.method)
         check_spacing(self.spacing)
 
