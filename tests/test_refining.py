@@ -216,6 +216,17 @@ def test_wrong_numbers():
         dig.refine(X, BASE, n_steps=3)
     with pytest.raises(ValueError, match="n_steps must be at least 4, one for each path of the ensemble, got 3"):
         dig.attribute(X, BASE, n_steps=3, method="adaptive")
+    refinement = DiscretizedIntegratedGradients(curved, FREE).refine(X, BASE, n_steps=8)
+    before = refinement.integral()
+    for add, n_steps, message in (
+        (refinement.add_nodes, 0, "n_steps must be an integer of at least 1, got 0"),
+        (refinement.add_orders, 2.5, "n_steps must be an integer of at least 1, got 2.5"),
+        (refinement.add_orders, 1, "n_steps must be at least 2, one for each path of the ensemble, got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            add(n_steps)
+    # Nothing is lost by a wrong number.
+    assert torch.equal(refinement.integral().attributions, before.attributions)
     far = torch.full((1, 2, 3), 1e30)
     with pytest.raises(ValueError, match="must differ by less than about 1e18"):
         DiscretizedIntegratedGradients(lambda x: x.sum(dim=(1, 2)), StraightLine()).refine(far, -far)

@@ -533,7 +533,10 @@ def test_auto_stops_at_the_largest_number_of_steps(explainer):
         ({"n_steps": "auto", "spread_percent": -1}, "spread_percent must be a positive number, got -1"),
         ({"n_steps": "many"}, "n_steps must be 'auto' or an integer of at least 1, got 'many'"),
         ({"n_steps": "auto", "tolerance_percent": 0}, "tolerance_percent must be a positive number, got 0"),
-        ({"n_steps": "auto", "tolerance_percent": float("nan")}, "tolerance_percent must be a positive number, got nan"),
+        (
+            {"n_steps": "auto", "tolerance_percent": float("nan")},
+            "tolerance_percent must be a positive number, got nan",
+        ),
         ({"n_steps": "auto", "max_steps": 0}, "max_steps must be an integer of at least 1, got 0"),
     ],
 )

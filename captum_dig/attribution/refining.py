@@ -11,6 +11,7 @@ from torch import Tensor
 from captum_dig.attribution.calls import Call
 from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.summing import ResidualSum, word_sums
+from captum_dig.checks import at_least_one
 from captum_dig.paths.bundles import Array, Integers
 from captum_dig.quadrature import RULES
 from captum_dig.quadrature.layouts import LaidPaths
@@ -25,8 +26,8 @@ class Refinement:
     """Nodes on the paths of a batch, each example with its own, and the gradients and outputs there.
 
     Between two neighbouring nodes of a path lies an interval. Its *indicator* is the size of its residual, plus 0.3
-    times the sizes of the changes of the gradient, times the displacements. `grow` halves the intervals with the
-    largest indicators.
+    times the sizes of the changes of the gradient, times the displacements. `add_nodes` halves the intervals with
+    the largest indicators.
 
     Args:
         call: The arguments of the call.
@@ -49,6 +50,8 @@ class Refinement:
         self._path, self._number, self._position = nothing, nothing, nothing.astype(np.float64)
         self._at_ends = torch.stack([call.evaluations.output_at(points) for points in (call.starts, call.ends)])
         self._outputs = self._at_ends[:0]
+        # Of each interval, shape (M, B), once they have been summed.
+        self._indicator: Array | None = None
         self._gradients: list[list[Tensor]] = [[] for _ in call.ends]
         self._add_paths(n_steps, n_paths)
 
@@ -59,8 +62,9 @@ class Refinement:
             n_steps: The number of gradients.
 
         Raises:
-            ValueError: If the number of paths is not free.
+            ValueError: If the number of paths is not free, or there are fewer gradients than paths.
         """
+        at_least_one("n_steps", n_steps)
         if not self._call.path.free:
             raise ValueError(f"the number of orders must be free, got {self._call.path!r}; take n_orders=None")
         self._add_paths(n_steps, n_steps // RULES["adaptive"].nodes_per_path)
@@ -70,9 +74,13 @@ class Refinement:
 
         Args:
             n_steps: The number of further nodes. Where it exceeds the number of intervals, there are several rounds.
+
+        Raises:
+            ValueError: If `n_steps` is below 1.
         """
+        n_steps = at_least_one("n_steps", n_steps)
         while n_steps > 0:
-            indicator = self._summed()[1]
+            indicator = self._summed()[1] if self._indicator is None else self._indicator
             left, right = self._intervals()
             worst = np.argsort(-indicator, axis=0, kind="stable")[:n_steps]
             columns = np.arange(left.shape[1])
@@ -88,17 +96,17 @@ class Refinement:
     def _add_paths(self, n_steps: int, n_paths: int) -> None:
         """Add paths, and share nodes among them evenly."""
         bundles, n_draws = self._call.lay(n_paths, self._n_blocks)
-        first, self._n_blocks = self._paths.n_paths, self._n_blocks + 1
-        for bundle in bundles:
-            self._paths.add(bundle)
-        self.n_draws += n_draws
-        n_new = self._paths.n_paths - first
+        n_new = sum(bundle.n_paths for bundle in bundles)
         if n_steps < n_new:
             raise ValueError(
                 f"n_steps must be at least {n_new}, one for each path of the ensemble, got {n_steps}; "
                 "take more steps or fewer paths"
             )
-        paths = np.arange(first, self._paths.n_paths)
+        paths = np.arange(self._paths.n_paths, self._paths.n_paths + n_new)
+        for bundle in bundles:
+            self._paths.add(bundle)
+        self._n_blocks += 1
+        self.n_draws += n_draws
         two_ends = np.repeat(paths, 2)[:, None]
         self._keep(two_ends, np.tile([0.0, 1.0], n_new)[:, None], np.full_like(two_ends, -1))
         self._outputs = torch.cat([self._outputs, self._at_ends.repeat(n_new, 1)])
@@ -110,6 +118,7 @@ class Refinement:
 
     def _keep(self, path: Integers, position: Array, number: Integers) -> None:
         """Add nodes, shape (n, B) or (n, 1)."""
+        self._indicator = None
         shape = (len(path), self._path.shape[1])
         self._path = np.concatenate([self._path, np.broadcast_to(path, shape)])
         self._position = np.concatenate([self._position, np.broadcast_to(position, shape)])
@@ -156,7 +165,8 @@ class Refinement:
         left, right = self._intervals()
         step = max(1, _BLOCK // max(end.numel() for end in call.ends))
         indicators = [self._sum(total, left[at : at + step], right[at : at + step]) for at in range(0, len(left), step)]
-        return total, torch.cat(indicators).cpu().numpy().astype(np.float64)
+        self._indicator = torch.cat(indicators).cpu().numpy().astype(np.float64)
+        return total, self._indicator
 
     def _sum(self, total: ResidualSum, left: Integers, right: Integers) -> Tensor:
         """Add some intervals, and return their indicators, shape (n, B)."""
