@@ -239,3 +239,20 @@ def test_wrong_arguments(arguments, message):
 def test_other_methods_are_refused():
     with pytest.raises(TypeError, match="attribution_method must be IntegratedGradients.*got DeepLift"):
         convergence_report(DeepLift(nn.Linear(2, 1)), torch.ones(1, 2))
+
+
+@pytest.mark.parametrize("rule", ["known_sums", "adaptive"])
+def test_known_sums_have_an_estimate_in_place_of_a_quadrature_error(rule):
+    dig = DiscretizedIntegratedGradients(lambda x: (x**4).sum(dim=1), StraightLine())
+    x = torch.tensor([[3.0, 1.0], [2.0, 2.0]])
+    few, many = (convergence_report(dig, x, n_steps=n, method=rule) for n in (2, 200))
+    assert max(map(abs, few.delta)) < 1e-3
+    assert max(few.error_percent) > 5
+    assert not few.converged
+    assert few.remedy.startswith("raise n_steps above 2")
+    assert "estimated error of the integration, in place of a quadrature error: " in str(few)
+    assert many.converged
+    assert many.remedy is None
+    plain = convergence_report(dig, x, n_steps=2)
+    assert plain.error_percent is None
+    assert "estimated" not in str(plain)
