@@ -1,5 +1,7 @@
 """Tiny models and tokenizers, built in memory: real architectures, random weights."""
 
+from typing import Any
+
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import DistilBertConfig, DistilBertForSequenceClassification, PreTrainedTokenizerFast
@@ -134,10 +136,16 @@ def tiny_tokenizer(max_length: int = 32) -> PreTrainedTokenizerFast:
 
 
 def tiny_classifier(
-    n_rows: int, dim: int = 16, dtype: torch.dtype = torch.float32
+    n_rows: int, dim: int = 16, dtype: torch.dtype = torch.float32, **changes: Any
 ) -> DistilBertForSequenceClassification:
-    """Two layers, two labels, weights large enough that words matter."""
+    """Two layers, two labels, weights large enough that words matter; changes of the configuration."""
     torch.manual_seed(7)
+    labels: dict[str, Any] = {
+        "id2label": {0: "NEGATIVE", 1: "POSITIVE"},
+        "label2id": {"NEGATIVE": 0, "POSITIVE": 1},
+    }
+    if {"num_labels", "id2label"} & set(changes):
+        labels = {}
     config = DistilBertConfig(
         vocab_size=n_rows,
         dim=dim,
@@ -146,8 +154,7 @@ def tiny_classifier(
         n_heads=2,
         max_position_embeddings=32,
         initializer_range=0.4,
-        id2label={0: "NEGATIVE", 1: "POSITIVE"},
-        label2id={"NEGATIVE": 0, "POSITIVE": 1},
+        **labels | changes,
     )
     model = DistilBertForSequenceClassification(config)
     torch.nn.Module.to(model, dtype)

@@ -50,6 +50,17 @@ def explain(
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     trust_remote_code: Annotated[bool, TRUST] = False,
     target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
+    contrast: Annotated[
+        str | None, Option(help="Another label: why the first one, and not this?", metavar="LABEL", show_default="none")
+    ] = None,
+    output: Annotated[
+        str | None,
+        Option(
+            help="The number to explain: logit, log_odds, log_probability or probability; value of a regression.",
+            metavar="NAME",
+            show_default="logit, or value",
+        ),
+    ] = None,
     baseline: Annotated[
         list[str] | None,
         Option(
@@ -100,7 +111,9 @@ def explain(
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
             path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-            explainer = models.load(model, trust_remote_code, **path, seed=seed, task=task, catalogue=context.obj)
+            explainer = models.load(
+                model, trust_remote_code, **path, seed=seed, task=task, output=output, catalogue=context.obj
+            )
             rule: dict[str, Any] = {
                 "baseline": baseline or "pad",
                 "method": method,
@@ -110,7 +123,7 @@ def explain(
                 "spread_percent": spread,
             }
             # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
-            found = explainer.explain_each(texts, target, **rule, batch_size=1)
+            found = explainer.explain_each(texts, target, contrast=contrast, **rule, batch_size=1)
         results: list[TextAttribution] = []
         shown = watched and (len(texts) > 1 or file is not None)
         try:

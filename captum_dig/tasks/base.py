@@ -11,6 +11,7 @@ from typing import Any, ClassVar, final
 
 from torch import Tensor, nn
 
+from captum_dig.checks import one_of
 from captum_dig.errors import ModelError
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow
@@ -41,17 +42,26 @@ class Task(ABC):
 
     Args:
         model: The model.
+        output: The number to explain, where the task has several; None for its own.
 
     Raises:
         ModelError: If the model does not fit this task.
+        ValueError: If the task has no such number.
     """
 
     auto_class: ClassVar[str]
     output: str = "logit"
     labels: tuple[str, ...] = ()
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, output: str | None = None) -> None:
         self.model = model
+        if output is not None:
+            self.output = one_of("output", output, self.outputs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the numbers that can be explained: by default only one."""
+        return (self.output,)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -83,6 +93,18 @@ class Task(ABC):
             ValueError: If there is no such target.
         """
         return wanted
+
+    def against(self, wanted: Any, contrast: Any) -> Any:  # noqa: ARG002 - by default there is no second one
+        """Check the wanted target and another one, to explain why the first and not the second.
+
+        Args:
+            wanted: The `target` of the user.
+            contrast: The other target.
+
+        Raises:
+            ValueError: If there is no such target, or the task compares none; by default it does not.
+        """
+        raise ValueError(f"contrast must be None for {type(self).__name__}, got {contrast!r}; it has no two labels")
 
     def check_measurable(self) -> None:  # noqa: B027 - most tasks have them
         """Require log-probabilities, which the faithfulness measures of a comparison need.

@@ -3,8 +3,8 @@
 Takes a text and the logits of a model; gives the place of one logit. `captum_dig.text` makes a `Question` about it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +20,18 @@ _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceCla
 class LabelTask(Task):
     """Explain the logit of a label; by default the label that the model predicts.
 
+    A logit can move by a constant that all labels share, and no decision depends on it. The log-odds of a label, its
+    logit minus the logarithm of the summed exponentials of the others, cannot: a score of s multiplies the odds by
+    exp(s). Where each label applies or not by itself, its logit is its log-odds.
+
     Args:
         model: A Hugging Face sequence classifier.
+        output: ``"logit"``, ``"log_odds"``, ``"log_probability"`` or ``"probability"``; ``"value"`` for a regression.
+            None for ``"logit"``, or the value.
 
     Raises:
         ModelError: If the configuration of the model names no labels.
+        ValueError: If `output` is something else.
 
     Example:
         >>> from types import SimpleNamespace
@@ -38,12 +45,35 @@ class LabelTask(Task):
 
     auto_class = "AutoModelForSequenceClassification"
 
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__(model)
-        self.labels = labels_of(model)
+    def __init__(self, model: nn.Module, output: str | None = None) -> None:
+        self.model, self.labels = model, labels_of(model)
         # A subclass may explain another number, and say so.
         if self.problem == "regression" and self.output == Task.output:
             self.output = "value"
+        super().__init__(model, output)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the numbers that can be explained."""
+        own = (self.output,)
+        return own if self.problem == "regression" or own[0] not in _OUTPUTS else tuple(_OUTPUTS)
+
+    def against(self, wanted: Any, contrast: Any) -> tuple[int | None, int | None]:
+        """Find two different classes; the difference of their numbers is explained.
+
+        Raises:
+            ValueError: If there is no such class, or both are the same.
+        """
+        pair = self.resolve(wanted), self.resolve(contrast)
+        self._check_pair(*pair)
+        return pair
+
+    def _check_pair(self, one: int | None, other: int | None) -> None:
+        if one == other:
+            raise ValueError(
+                f"contrast must be another label than target, got {'predicted' if one is None else self.labels[one]!r} "
+                "for both; pass the target, too"
+            )
 
     def resolve(self, wanted: Any) -> int | None:
         """Find a class by its name, in any case, or its index; None means the predicted class.
@@ -70,18 +100,28 @@ class LabelTask(Task):
     def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
         """Choose one label for each text."""
         predicted = self._logits(output).argmax(dim=1).tolist()
-        indexes = [p if w is None else w for p, w in zip(predicted, wanted, strict=True)]
-        return [Choice(row, (index,), index) for row, index in enumerate(indexes[: len(encodings)])]
+        choices = []
+        for row, (likely, pair) in enumerate(zip(predicted, wanted, strict=True)):
+            place = tuple(likely if w is None else w for w in (pair if isinstance(pair, tuple) else (pair,)))
+            if len(place) == 2:
+                self._check_pair(*place)
+            choices.append(Choice(row, place, place[0]))
+        return choices[: len(encodings)]
 
     def value(self, output: Any, places: Tensor) -> Tensor:
-        """Pick the logits of the labels."""
-        return self._logits(output).gather(1, places)[:, 0]
+        """Pick the numbers of the labels; for two labels their difference."""
+        logits = self._logits(output)
+        if self.output in _OUTPUTS:
+            alone = self.problem == "multi_label_classification"
+            logits = _OUTPUTS[self.output](logits, alone)
+        picked = logits.gather(1, places)
+        return picked[:, 0] if picked.shape[1] == 1 else picked[:, 0] - picked[:, 1]
 
     def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
         """Pick the log-probabilities of the labels; None where the model does not choose one of its labels."""
         if self.problem is not None or len(self.labels) < 2:
             return None
-        return self._logits(output).log_softmax(dim=1).gather(1, places)[:, 0]
+        return self._logits(output).log_softmax(dim=1).gather(1, places[:, :1])[:, 0]
 
     def probabilities(self, output: Any) -> Tensor:
         """Return the probability of each label, shape (B, C); NaN for a regression, which has none."""
@@ -124,6 +164,26 @@ class LabelTask(Task):
                 f"{_NOT_A_CLASSIFIER}"
             )
         return logits
+
+
+def _log_odds(logits: Tensor, alone: bool) -> Tensor:
+    """The logarithm of the odds of each label, shape (N, C)."""
+    if alone:
+        return logits
+    # The summed exponentials of the others: one row of the mask for each label, which leaves itself out.
+    n_labels = logits.shape[1]
+    itself = torch.eye(n_labels, dtype=torch.bool, device=logits.device)
+    others = logits[:, None, :].expand(-1, n_labels, -1).masked_fill(itself, -torch.inf)
+    return logits - others.logsumexp(dim=2)
+
+
+# From logits, and whether each label applies or not by itself, to the numbers that can be explained.
+_OUTPUTS: Final[dict[str, Callable[[Tensor, bool], Tensor]]] = {
+    "logit": lambda logits, _: logits,
+    "log_odds": _log_odds,
+    "log_probability": lambda logits, alone: nn.functional.logsigmoid(logits) if alone else logits.log_softmax(dim=1),
+    "probability": lambda logits, alone: logits.sigmoid() if alone else logits.softmax(dim=1),
+}
 
 
 def labels_of(model: nn.Module) -> tuple[str, ...]:

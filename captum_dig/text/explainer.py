@@ -18,7 +18,7 @@ from torch import Tensor
 
 from captum_dig import __version__
 from captum_dig.catalogue import CATALOGUE, Catalogue
-from captum_dig.checks import at_least_one, one_of
+from captum_dig.checks import as_index, at_least_one, one_of
 from captum_dig.errors import ModelError
 from captum_dig.methods.base import AttributionMethod, Plan
 from captum_dig.methods.named import NamedMethods, Strategy
@@ -60,6 +60,8 @@ class TextExplainer:
         model: A Hugging Face sequence classifier.
         tokenizer: Its tokenizer.
         task: The task: a name of the catalogue, or a subclass of `Task`.
+        output: The number to explain, as in `LabelTask`: for labels ``"logit"``, ``"log_odds"``, ``"log_probability"``
+            or ``"probability"``; None for the task's own.
         strategy: How tokens are scored. ``"staggered"`` is a `StaggeredPath` along the straight line,
             ``"straight_line"`` is Integrated Gradients. Discretized Integrated Gradients goes by its anchor search:
             ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an `AnchorSearch`.
@@ -104,6 +106,7 @@ class TextExplainer:
         tokenizer: "PreTrainedTokenizerBase",
         *,
         task: str | type[Task] = "labels",
+        output: str | None = None,
         strategy: Strategy = "staggered",
         n_anchors: int = 30,
         n_neighbors: int = 500,
@@ -117,7 +120,7 @@ class TextExplainer:
         self.classifier = TextModel(model, name)
         self.catalogue = catalogue
         made = catalogue.find(task, "task", argument="task").load() if isinstance(task, str) else task
-        self.task: Task = made(model)
+        self.task: Task = made(model) if output is None else made(model, output)
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
         self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
@@ -205,6 +208,7 @@ class TextExplainer:
         target: Target | Sequence[Target] = "predicted",
         baseline: Baseline | Sequence[Baseline] = "pad",
         *,
+        contrast: Target | None = None,
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = "auto",
         tolerance_percent: float = 15.0,
@@ -225,6 +229,7 @@ class TextExplainer:
                 another special token's role, a token of the vocabulary, or its id. ``"token:zero"`` is the word where
                 ``"zero"`` could mean another kind of baseline. Several baselines share the steps, and the result is the
                 mean over them.
+            contrast: Another label: why the target and not this one? The difference of their numbers is explained.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
                 have at least 2 paths. ``"auto"`` starts at 48 and takes more until the error and the spread are within
@@ -258,6 +263,7 @@ class TextExplainer:
                 [texts] if isinstance(texts, str) else texts,
                 target,
                 baseline,
+                contrast=contrast,
                 strategy=strategy,
                 n_steps=n_steps,
                 tolerance_percent=tolerance_percent,
@@ -277,6 +283,7 @@ class TextExplainer:
         target: Target | Sequence[Target] = "predicted",
         baseline: Baseline | Sequence[Baseline] = "pad",
         *,
+        contrast: Target | None = None,
         strategy: Strategy | None = None,
         n_steps: int | Literal["auto"] = "auto",
         tolerance_percent: float = 15.0,
@@ -295,6 +302,7 @@ class TextExplainer:
             texts: The texts.
             target: The class to explain, or one for each text.
             baseline: The token that replaces every word at the start of the path, or several of these.
+            contrast: Another label, to explain the difference.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, or ``"auto"``.
             tolerance_percent: For ``"auto"``.
@@ -325,7 +333,7 @@ class TextExplainer:
         batch_size = at_least_one("batch_size", batch_size)
         one_of("overflow", overflow, OVERFLOWS)
         texts = as_texts(texts)
-        wanted = self._wanted(target, len(texts))
+        wanted = self._wanted(target, contrast, len(texts))
         strategy = self._strategy if strategy is None else strategy
         chosen = self.method(strategy)
         baseline_ids = self._baseline_ids(baseline)
@@ -335,6 +343,7 @@ class TextExplainer:
             candidates=self.candidates_name,
             baseline=", ".join(map(self.encoder.show, baseline_ids)),
             output=self.task.output,
+            contrast=self._label(contrast),
             version=__version__,
             **plan.describe(chosen, len(baseline_ids)),
         )
@@ -498,13 +507,20 @@ class TextExplainer:
             raise ValueError("baseline must be a token, or several, got none")
         return tuple(self.encoder.token_id("baseline", one, len(self.vocabulary)) for one in several)
 
-    def _wanted(self, target: Target | Sequence[Target], n_texts: int) -> list[Any]:
+    def _label(self, contrast: Target | None) -> str | None:
+        """The name of another label, which was given by its name or index."""
+        if contrast is None:
+            return None
+        index = as_index(contrast)
+        return str(contrast) if index is None else self.task.labels[index]
+
+    def _wanted(self, target: Target | Sequence[Target], contrast: Target | None, n_texts: int) -> list[Any]:
         """The wanted target of each text, resolved by the task."""
         given: Any = target.tolist() if isinstance(target, Tensor | np.ndarray) else target
         wanted = given if isinstance(given, Sequence) and not isinstance(given, str) else [given] * n_texts
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
-        return [self.task.resolve(one) for one in wanted]
+        return [self.task.resolve(one) if contrast is None else self.task.against(one, contrast) for one in wanted]
 
 
 def _walk(

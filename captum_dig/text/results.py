@@ -271,7 +271,7 @@ class TextAttribution:
             target += f" ({_percent(self.target_probability)})"
         headline = [
             ("Predicted", predicted),
-            ("Explained", f"{self.settings.output} of {target}"),
+            ("Explained", f"{self.settings.output.replace('_', '-')} of {target}{self._rather_than}"),
             ("Output", f"{self.input_value:.4g} ({self.baseline_value:.4g} at the baseline)"),
             ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference){hint}"),
         ]
@@ -289,6 +289,11 @@ class TextAttribution:
             settings=tuple((name, str(value)) for name, value in settings if value is not None),
             tokens=tuple(map(TokenRow, self.tokens, self.token_scores, self.anchors)),
         )
+
+    @property
+    def _rather_than(self) -> str:
+        other = self.settings.contrast
+        return "" if other is None else f", less that of {other}"
 
     def _errors(self) -> str:
         """Write both errors, and how the number of gradients was found."""
@@ -352,11 +357,13 @@ class TextAttribution:
         Returns:
             A dictionary of lists, strings, numbers, booleans and None.
         """
-        data = {"format": FORMAT, "format_version": FORMAT_VERSION}
+        data: dict[str, Any] = {"format": FORMAT, "format_version": FORMAT_VERSION}
         data |= {field.name: to_json(getattr(self, field.name)) for field in fields(self)}
         for name in _OPTIONAL:
             if data[name] is None:
                 del data[name]
+        if self.settings.contrast is None:
+            del data["settings"]["contrast"]
         data["probabilities"] = [None if math.isnan(one) else to_json(one) for one in self.probabilities]
         derived = ("words", "predicted_label", "target_label", "delta", "delta_percent")
         data["derived"] = {name: to_json(getattr(self, name)) for name in derived}
@@ -381,7 +388,7 @@ class TextAttribution:
         values.pop("derived", None)
         values = dict.fromkeys(_OPTIONAL) | values
         check_keys("data", values, cls)
-        check_keys("settings", values["settings"], ExplanationSettings)
+        check_keys("settings", values["settings"], ExplanationSettings, optional=("contrast",))
         values["settings"] = ExplanationSettings(**values["settings"])
         if isinstance(values["probabilities"], list):
             values["probabilities"] = [math.nan if one is None else one for one in values["probabilities"]]

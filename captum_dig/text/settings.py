@@ -25,9 +25,11 @@ class ExplanationSettings:
         n_steps: Gradient evaluations.
         method: The quadrature rule.
         spacing: How the pieces of the path are laid on [0, 1]: ``"arc"`` or ``"knots"``.
-        output: The output that is explained: ``"logit"``, ``"probability"``, or ``"value"`` of a regression.
+        output: The output that is explained: ``"logit"``, ``"log_odds"``, ``"log_probability"``, ``"probability"``, or
+            ``"value"`` of a regression.
         version: The version of captum_dig.
         seed: The seed of a random strategy or path, None for the others.
+        contrast: The label whose output was subtracted; None for none.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -45,11 +47,12 @@ class ExplanationSettings:
     output: str
     version: str
     seed: int | None = None
+    contrast: str | None = None
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
             value = getattr(self, name)
-            if name == "seed" and value is None:
+            if name in ("seed", "contrast") and value is None:
                 continue
-            convert = string if kind is str else integer
+            convert = integer if kind in (int, int | None) else string
             object.__setattr__(self, name, convert(f"settings.{name}", value))
