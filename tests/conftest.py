@@ -1,6 +1,7 @@
 """What tests share: the folder of golden arrays and models, tiny models, seeds."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 # Workers share two cores: more threads in each only wait for each other. NumPy reads this when it is imported.
@@ -21,6 +22,19 @@ settings.load_profile(os.environ.get("CAPTUM_DIG_EXAMPLES", "captum_dig"))
 torch.set_num_threads(1)
 # Tests keep nothing in the user's cache; also where they start the command line as a process of its own.
 os.environ["CAPTUM_DIG_CACHE"] = ""
+
+
+def pytest_collection_modifyitems(config, items):
+    """With few examples keep two cases of each test: they meet the same functions of a library as the others."""
+    if os.environ.get("CAPTUM_DIG_EXAMPLES") != "few":
+        return
+    counts, kept, dropped = Counter(), [], []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        counts[test] += 1
+        (kept if counts[test] <= 2 else dropped).append(item)
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = kept
 
 
 @pytest.fixture(autouse=True)
