@@ -171,7 +171,7 @@ def rescaled(result, factor):
 def test_a_curve_is_complete_on_captums_cases(entry):
     captums, ours = captums_and_ours(entry, Bend())
     # Twenty copies of every example in a NoiseTunnel are slow.
-    n_steps = 100 if entry.get("noise_tunnel") else 200
+    n_steps = 50 if entry.get("noise_tunnel") else 100
     arguments = entry["attribute_args"] | {"n_steps": n_steps}
     got = ours.attribute(**arguments)
     assert layout(got) == layout(captums.attribute(**arguments))

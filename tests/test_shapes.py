@@ -98,12 +98,12 @@ TARGETS = [
 ]
 
 
-@pytest.mark.parametrize("internal_batch_size", [None, 7])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("output", "target", "rowwise"), TARGETS, ids=str)
 class TestTargets:
     """Every form of a target."""
 
+    @pytest.mark.parametrize("internal_batch_size", [None, 7])
     def test_on_the_straight_line_they_are_captums(self, tagger, kind, output, target, rowwise, internal_batch_size):
         options = {"internal_batch_size": internal_batch_size, "n_steps": 20}
         got = explain(kind, tagger, output, StraightLine(), target, **options)
@@ -111,10 +111,8 @@ class TestTargets:
         assert got[1].shape == (3,)
         close(got, explain(kind, tagger, output, None, target, **options))
 
-    def test_on_a_monotonic_path_they_converge_row_by_row(
-        self, tagger, kind, output, target, rowwise, internal_batch_size
-    ):
-        options = {"internal_batch_size": internal_batch_size, "n_steps": 120}
+    def test_on_a_monotonic_path_they_converge_row_by_row(self, tagger, kind, output, target, rowwise):
+        options = {"internal_batch_size": 7, "n_steps": 120}
         got, delta = explain(kind, tagger, output, MONOTONIC, target, **options)
         assert float(got.sum(dim=(1, 2)).abs().min()) > 0.02
         assert float(delta.abs().max()) < 1e-3
