@@ -14,7 +14,6 @@ def errors(gradient, knots, method, n_steps):
     return (gradient(schedule.nodes(steps)) * schedule.weights(steps)).sum(dim=(0, 2))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["greedy", "maxcount"])
 def test_the_default_is_never_worse_than_the_middles_of_even_cells(strategy):
     rows = torch.randn(400, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -735,7 +735,6 @@ def test_a_full_disk_is_one_line(process, extra):
     assert re.fullmatch(r"error: .*No space left on device\n", err)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no signals")
 def test_ctrl_c_is_quiet_and_keeps_what_was_found(process, tmp_path):
     result = process(TEXT, TEXT, "--json", tmp_path / "out.json", seconds=3)

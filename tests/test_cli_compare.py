@@ -136,7 +136,6 @@ def test_a_damaged_journal_is_set_aside(compare, tmp_path):
     assert again.stdout.split("s/text")[0] == first.stdout.split("s/text")[0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_request_to_stop_keeps_what_was_found_and_says_so(compare, tmp_path, monkeypatch, name):
     number = getattr(signal, name, None)

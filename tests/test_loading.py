@@ -107,7 +107,6 @@ def test_code_that_comes_with_a_model_does_not_run_and_nobody_is_asked(folder, m
     assert not trace.exists()
 
 
-@pytest.mark.slow
 def test_standard_input_is_no_answer_to_a_question_about_code(folder):
     trace = with_code(folder, {"AutoConfig": "own.OwnConfig"}, model_type="own")
     result = run_command("explain", TEXT, "--model", folder, "--json", "-", input="y\n" * 100)

@@ -136,7 +136,6 @@ def toys(tmp_path):
     return path
 
 
-@pytest.mark.slow
 def test_the_command_line_takes_them_in_a_process_of_its_own(toys):
     shown = run_command(
         "--plugin", toys, "explain", "A fine film.", "--strategy", "corner", "--task", "margin", "--format", "lines"

@@ -153,7 +153,6 @@ def test_a_batch_equals_its_rows_whatever_their_targets_and_masks(kind, internal
 
 
 # captum#1430, captum#245, captum#538, transformers-interpret#51, inseq#279
-@pytest.mark.slow
 @both_paths
 def test_memory_does_not_grow_with_the_steps_where_an_internal_batch_size_is_set(kind):
     class Largest(TorchDispatchMode):
@@ -983,7 +982,6 @@ else:
 
 
 # faiss#2317, faiss-wheels#73, faiss-wheels#100, pytorch#149201
-@pytest.mark.slow
 def test_without_faiss_everything_but_a_vocabulary_works():
     done = subprocess.run([sys.executable, "-c", WITHOUT_FAISS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -113,7 +113,6 @@ def test_a_warning_that_nobody_can_read_stops_nothing(monkeypatch):
     say("warning", "the text was cut off")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_an_explanation_with_a_warning_that_nobody_can_read():
     command = [sys.executable, "-m", "captum_dig", "explain", "good movie " * 260, "--n-steps", "8"]

@@ -296,7 +296,6 @@ def test_a_method_that_is_always_first_is_found():
     assert 0.75 < score.agreement < 1
 
 
-@pytest.mark.slow
 def test_random_answers_are_significant_as_often_as_the_level_says():
     key = make_study(items(15), seed=0).key
     generator = np.random.default_rng(1)

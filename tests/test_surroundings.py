@@ -143,7 +143,6 @@ def test_explanations_do_not_depend_on_them(strategy, classifier, tokenizer):
             assert explain() == expected, name
 
 
-@pytest.mark.slow
 def test_comparisons_do_not_depend_on_them(classifier, tokenizer):
     def run():
         explainer = TextExplainer(classifier, tokenizer, n_anchors=4, n_neighbors=12, seed=3)

@@ -213,7 +213,6 @@ def rank_some(folder, first):
         path.store()
 
 
-@pytest.mark.slow
 def test_processes_at_once(tmp_path):
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=rank_some, args=(str(tmp_path), first)) for first in (1, 31, 60)]

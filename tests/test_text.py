@@ -561,7 +561,6 @@ def resident_kilobytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says how much memory a process holds")
 def test_many_calls_leave_memory_where_it_was(explainer):
     # Different texts, each time a batch of another shape.

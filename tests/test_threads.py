@@ -328,7 +328,6 @@ def compiled_forward(model):
     return model
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("compiled", [compiled_model, compiled_in_place, compiled_forward])
 def test_a_compiled_model_that_has_been_used_is_explained_as_the_plain_one(model, tokenizer, compiled):

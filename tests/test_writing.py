@@ -226,7 +226,6 @@ def test_what_a_killed_process_leaves_is_recognised_and_private(tmp_path):
     assert path.read_bytes() == b"old"
 
 
-@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("draw", [lambda path: result().to_html(path), lambda path: made_up(1).to_html(path)])
 def test_pages_of_results_are_written_so_too(tmp_path, draw, monkeypatch):
