@@ -336,3 +336,12 @@ def ascii_lines(picture):
     Console(file=stream, width=80, color_system=None).print(terminal_text(picture))
     stream.seek(0)
     return stream.read()
+
+
+@pytest.mark.parametrize("rule", ["known_sums", "adaptive", "gausslegendre"])
+def test_every_path_needs_a_gradient(rule):
+    dig = DiscretizedIntegratedGradients(curved, StaggeredPath(StraightLine(), n_orders=4))
+    for n_steps in (1, 2, 3):
+        message = f"n_steps must be at least 4, one for each path of the ensemble, got {n_steps}; take more steps"
+        with pytest.raises(ValueError, match=message):
+            dig.attribute(X, BASE, n_steps=n_steps, method=rule)

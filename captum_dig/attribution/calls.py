@@ -1,6 +1,6 @@
 """Call: the checked arguments of one call of `attribute`, and its results.
 
-`inputs` makes it. `summing` and `refining` ask it for paths, gradients and outputs.
+`inputs` makes it. `refining` asks it for paths, gradients and outputs.
 """
 
 from dataclasses import dataclass

@@ -33,6 +33,7 @@ from captum_dig.checks import at_least_one
 from captum_dig.paths import PathGenerator
 from captum_dig.paths.per_input import as_path
 from captum_dig.quadrature import RULES, QuadratureRule, Schedule, Spacing, check_method, check_spacing
+from captum_dig.quadrature.schedules import check_enough
 
 # The part of the gradients with which `method="adaptive"` begins.
 _BEGIN = 2 / 3
@@ -305,8 +306,9 @@ class DiscretizedIntegratedGradients(GradientAttribution):
                 refinement.add_nodes(min(max(1, n_steps // 8), n_steps - refinement.n_steps))
             return refinement.summed(with_paths=with_paths), refinement.n_draws
         bundles, n_draws = call.lay(n_paths)
+        n_paths = sum(bundle.n_paths for bundle in bundles)
         # A cell more than nodes on each path, where cells lie between nodes.
-        n_cells = n_steps + rule.known_sums * sum(bundle.n_paths for bundle in bundles)
+        n_cells = check_enough(n_steps, n_paths) + rule.known_sums * n_paths
         schedule = Schedule.on(bundles, rule, self.spacing, n_cells)
         options = {"with_means": not call.multiplied, "with_paths": with_paths}
         path_sum: WeightedSum | KnownSum

@@ -15,6 +15,7 @@ from captum_dig.checks import at_least_one
 from captum_dig.paths.bundles import Array, Integers
 from captum_dig.quadrature import RULES
 from captum_dig.quadrature.layouts import LaidPaths
+from captum_dig.quadrature.schedules import check_enough, evenly
 
 # Elements of the intervals that are summed at once.
 _BLOCK = 2**22
@@ -50,8 +51,8 @@ class Refinement:
         self._path, self._number, self._position = nothing, nothing, nothing.astype(np.float64)
         self._at_ends = torch.stack([call.evaluations.output_at(points) for points in (call.starts, call.ends)])
         self._outputs = self._at_ends[:0]
-        # Of each interval, shape (M, B), once they have been summed.
-        self._indicator: Array | None = None
+        # Of each interval, shape (M, B); empty until they have been summed.
+        self._indicator: Array = self._position
         self._gradients: list[list[Tensor]] = [[] for _ in call.ends]
         self._add_paths(n_steps, n_paths)
 
@@ -80,9 +81,10 @@ class Refinement:
         """
         n_steps = at_least_one("n_steps", n_steps)
         while n_steps > 0:
-            indicator = self._summed()[1] if self._indicator is None else self._indicator
+            if not len(self._indicator):
+                self.summed()
             left, right = self._intervals()
-            worst = np.argsort(-indicator, axis=0, kind="stable")[:n_steps]
+            worst = np.argsort(-self._indicator, axis=0, kind="stable")[:n_steps]
             columns = np.arange(left.shape[1])
             left, right = left[worst, columns], right[worst, columns]
             middle = (self._position[left, columns] + self._position[right, columns]) / 2
@@ -93,15 +95,24 @@ class Refinement:
         """Return the attributions with all gradients so far, and what is known of their errors."""
         return self._call.integral(self.summed(with_paths=True), self.n_steps, self.n_draws)
 
+    def summed(self, *, with_paths: bool = False) -> ResidualSum:
+        """Return the attributions with all gradients so far."""
+        # Invariant: the intervals of a path cover it once, so their known sums add up to the difference between input
+        # and baseline. One input, f(x) = x^2 from 0 to 4, one node, at 2, with the gradient 4: the intervals [0, 2] and
+        # [2, 4] have the estimates 8 and 8, the known sums 4 and 12, and the residuals -4 and 4.
+        call = self._call
+        total = ResidualSum(self._paths.n_paths, call.ends, with_means=not call.multiplied, with_paths=with_paths)
+        left, right = self._intervals()
+        step = max(1, _BLOCK // max(end.numel() for end in call.ends))
+        indicators = [self._sum(total, left[at : at + step], right[at : at + step]) for at in range(0, len(left), step)]
+        self._indicator = torch.cat(indicators).cpu().numpy().astype(np.float64)
+        return total
+
     def _add_paths(self, n_steps: int, n_paths: int) -> None:
         """Add paths, and share nodes among them evenly."""
         bundles, n_draws = self._call.lay(n_paths, self._n_blocks)
         n_new = sum(bundle.n_paths for bundle in bundles)
-        if n_steps < n_new:
-            raise ValueError(
-                f"n_steps must be at least {n_new}, one for each path of the ensemble, got {n_steps}; "
-                "take more steps or fewer paths"
-            )
+        counts = evenly(check_enough(n_steps, n_new), n_new)
         paths = np.arange(self._paths.n_paths, self._paths.n_paths + n_new)
         for bundle in bundles:
             self._paths.add(bundle)
@@ -110,23 +121,18 @@ class Refinement:
         two_ends = np.repeat(paths, 2)[:, None]
         self._keep(two_ends, np.tile([0.0, 1.0], n_new)[:, None], np.full_like(two_ends, -1))
         self._outputs = torch.cat([self._outputs, self._at_ends.repeat(n_new, 1)])
-        counts = [n_steps // n_new + (number < n_steps % n_new) for number in range(n_new)]
-        positions = np.concatenate([(np.arange(count) + 0.5) / count for count in counts])
+        positions = np.concatenate([_first_positions(count) for count in counts])
         shape = (n_steps, self._path.shape[1])
         path = np.repeat(paths, counts)[:, None]
         self._evaluate(np.broadcast_to(path, shape), np.broadcast_to(positions[:, None], shape))
 
     def _keep(self, path: Integers, position: Array, number: Integers) -> None:
         """Add nodes, shape (n, B) or (n, 1)."""
-        self._indicator = None
+        self._indicator = self._indicator[:0]
         shape = (len(path), self._path.shape[1])
         self._path = np.concatenate([self._path, np.broadcast_to(path, shape)])
         self._position = np.concatenate([self._position, np.broadcast_to(position, shape)])
         self._number = np.concatenate([self._number, np.broadcast_to(number, shape)])
-
-    def summed(self, *, with_paths: bool = False) -> ResidualSum:
-        """Return the attributions with all gradients so far."""
-        return self._summed(with_paths=with_paths)[0]
 
     def _evaluate(self, path: Integers, position: Array) -> None:
         """Take the gradients at new nodes, shape (n, B)."""
@@ -155,19 +161,6 @@ class Refinement:
         shape = (order.shape[1], -1)
         return order[:-1].T[inside].reshape(shape).T, order[1:].T[inside].reshape(shape).T
 
-    def _summed(self, *, with_paths: bool = False) -> tuple[ResidualSum, Array]:
-        """The attributions, and the indicator of each interval, shape (M, B)."""
-        # Invariant: the intervals of a path cover it once, so their known sums add up to the difference between input
-        # and baseline. One input, f(x) = x^2 from 0 to 4, one node, at 2, with the gradient 4: the intervals [0, 2] and
-        # [2, 4] have the estimates 8 and 8, the known sums 4 and 12, and the residuals -4 and 4.
-        call = self._call
-        total = ResidualSum(self._paths.n_paths, call.ends, with_means=not call.multiplied, with_paths=with_paths)
-        left, right = self._intervals()
-        step = max(1, _BLOCK // max(end.numel() for end in call.ends))
-        indicators = [self._sum(total, left[at : at + step], right[at : at + step]) for at in range(0, len(left), step)]
-        self._indicator = torch.cat(indicators).cpu().numpy().astype(np.float64)
-        return total, self._indicator
-
     def _sum(self, total: ResidualSum, left: Integers, right: Integers) -> Tensor:
         """Add some intervals, and return their indicators, shape (n, B)."""
         columns = np.arange(left.shape[1])
@@ -192,3 +185,10 @@ class Refinement:
         at = torch.from_numpy(np.stack([left, right])).to(self._outputs.device)
         known = self._outputs.gather(0, at[1]) - self._outputs.gather(0, at[0])
         return total.hand_out(known * share, estimates, moves, path).abs() + _ROUGHNESS * roughness
+
+
+def _first_positions(count: int) -> Array:
+    """Where the rule puts the first nodes of a path, shape (n,)."""
+    # A cell more than nodes: the node of the first is at the baseline.
+    positions: Array = RULES["adaptive"](np.ones((1, 1)), count + 1).nodes[1:, 0]
+    return positions

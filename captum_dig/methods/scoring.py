@@ -12,6 +12,7 @@ from torch import Tensor
 from captum_dig.attribution.integral import FEWEST_DRAWS, standard_error
 from captum_dig.methods.base import AttributionMethod, Measured, Plan
 from captum_dig.models.question import Question
+from captum_dig.quadrature.schedules import evenly
 
 # Elements of the inputs that are attributed together: the knots of a path may take a hundred times as many.
 _TOGETHER = 2**19
@@ -57,7 +58,7 @@ def score(method: AttributionMethod, questions: Sequence[Question], plan: Plan) 
         ModelError: As in `AttributionMethod`.
     """
     n_steps = method.gradients(plan, len(questions))
-    shares = [n_steps // len(questions) + (number < n_steps % len(questions)) for number in range(len(questions))]
+    shares = evenly(n_steps, len(questions))
     everyone = torch.arange(len(questions[0].inputs), device=questions[0].inputs.device)
     if plan.n_steps == "auto" and method.completes and method.n_gradients is None:
         found = [_attempted(method, [q.take(row) for q in questions], plan, shares) for row in everyone.split(1)]

@@ -4,6 +4,7 @@ Takes bundles of paths, one after the other; lays the pieces of each path on [0,
 places further nodes by it, for each example by itself.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,31 +60,42 @@ class LaidPaths:
         Returns:
             Shape (n, B, ...), dtype of the input.
         """
-        found = []
-        for layout in self._layouts:
+
+        def points_of(layout: _Layout, rows: Integers) -> Tensor:
             polyline = layout.bundle.polylines[which]
-            found.append(
-                polyline.points(*on_device(layout.bundle.where(which, layout.places(path, position)), polyline))
-            )
-        return self._of_path(found, path)
+            places = layout.bundle.where(which, layout.places(path[rows], position[rows]))
+            return polyline.points(*on_device(places, polyline))
+
+        return self._from_each(path, points_of)
 
     def moves(self, which: int, path: Integers, begin: Array, end: Array) -> Tensor:
         """Return displacements of an input between two positions, shape (n, B, ...), float32 or wider."""
-        found = []
-        for layout in self._layouts:
-            begins = layout.places(path, begin)
-            cells = Steps(begins, begins, layout.places(path, end), end - begin)
-            places = CellPlaces.of(layout.bundle, which, cells)
-            found.append(places.on_path(layout.bundle.polylines[which], slice(0, len(path)))[1])
-        return self._of_path(found, path)
 
-    def _of_path(self, found: list[Tensor], path: Integers) -> Tensor:
-        """Take from each bundle what belongs to its own paths."""
-        chosen = found[0]
-        for tensor, layout in zip(found[1:], self._layouts[1:], strict=True):
-            own = torch.from_numpy(path >= layout.first).to(tensor.device)
-            chosen = torch.where(own.reshape(*own.shape, *[1] * (tensor.dim() - 2)), tensor, chosen)
-        return chosen
+        def moves_of(layout: _Layout, rows: Integers) -> Tensor:
+            begins = layout.places(path[rows], begin[rows])
+            cells = Steps(begins, begins, layout.places(path[rows], end[rows]), end[rows] - begin[rows])
+            places = CellPlaces.of(layout.bundle, which, cells)
+            return places.on_path(layout.bundle.polylines[which], slice(0, len(rows)))[1]
+
+        return self._from_each(path, moves_of)
+
+    def _from_each(self, path: Integers, make: "Callable[[_Layout, Integers], Tensor]") -> Tensor:
+        """Let each bundle make the rows in which some example is on a path of its own."""
+        made: Tensor | None = None
+        for layout in self._layouts:
+            own = (layout.first <= path) & (path < layout.first + layout.bundle.n_paths)
+            rows = np.flatnonzero(own.any(axis=1))
+            if not len(rows):
+                continue
+            part = make(layout, rows)
+            if own.all():
+                return part
+            made = part.new_zeros(len(path), *part.shape[1:]) if made is None else made
+            at, mine = torch.from_numpy(rows).to(part.device), torch.from_numpy(own[rows]).to(part.device)
+            made[at] = torch.where(mine.reshape(*mine.shape, *[1] * (part.dim() - 2)), part, made[at])
+        if made is None:
+            raise ValueError(f"path must hold numbers below {self.n_paths}, got {path.tolist()}")
+        return made
 
 
 @dataclass(frozen=True)

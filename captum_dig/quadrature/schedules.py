@@ -120,12 +120,7 @@ class Schedule:
         """
         rule, spacing = check_method(method), check_spacing(spacing)
         n_paths = sum(bundle.n_paths for bundle in bundles)
-        if at_least_one("n_steps", n_steps) < n_paths:
-            raise ValueError(
-                f"n_steps must be at least {n_paths}, one for each path of the ensemble, got {n_steps}; "
-                "take more steps or fewer paths"
-            )
-        counts = iter([n_steps // n_paths + (path < n_steps % n_paths) for path in range(n_paths)])
+        counts = iter(evenly(check_enough(n_steps, n_paths), n_paths))
         steps = [Steps.on(bundle, rule, spacing, [next(counts) for _ in range(bundle.n_paths)]) for bundle in bundles]
         return cls(bundles, steps)
 
@@ -198,6 +193,30 @@ class CellPlaces:
         """The nodes of some steps, and the displacements over their cells."""
         here = StepPlaces(*(places[steps] for places in self.cells if places is not None))
         return polyline.steps(here if self.crosses[steps].any() else here._replace(end=None, tail=None))
+
+
+def check_enough(n_steps: int, n_paths: int) -> int:
+    """Require a step for each path, and return the number of steps.
+
+    Raises:
+        ValueError: If there are fewer steps than paths.
+    """
+    if at_least_one("n_steps", n_steps) < n_paths:
+        raise ValueError(
+            f"n_steps must be at least {n_paths}, one for each path of the ensemble, got {n_steps}; "
+            "take more steps or fewer paths"
+        )
+    return n_steps
+
+
+def evenly(n_steps: int, n_parts: int) -> list[int]:
+    """Share steps evenly; the first parts get one more.
+
+    Example:
+        >>> evenly(7, 3)
+        [3, 2, 2]
+    """
+    return [n_steps // n_parts + (part < n_steps % n_parts) for part in range(n_parts)]
 
 
 def check_spacing(spacing: Spacing) -> Spacing:
