@@ -27,7 +27,6 @@ from captum_dig.attribution.forward import checked
 from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.attribution.layer import LayerDiscretizedIntegratedGradients, by_example
 from captum_dig.attribution.watching import alone, recorded, same
-from captum_dig.quadrature import check_method
 from captum_dig.threads import eager, own
 
 Method = IntegratedGradients | DiscretizedIntegratedGradients | LayerIntegratedGradients
@@ -167,8 +166,8 @@ def convergence_report(
     given = (inputs, baselines, target, additional_forward_args, n_steps)
     errors: tuple[float, ...] | None = None
     with eager(), ExitStack() as without_gradients:
-        if isinstance(method, DiscretizedIntegratedGradients) and _known_sums(arguments):
-            integral = method.integrate(*given, **arguments)
+        if isinstance(method, DiscretizedIntegratedGradients):
+            integral = method.integrate(*given, **{"method": "gausslegendre", **arguments})
             attributions = integral.attributions
             errors = None if integral.error_percent is None else tuple(integral.error_percent.tolist())
         else:
@@ -201,11 +200,6 @@ def convergence_report(
         "; ".join(remedies) or None,
         errors,
     )
-
-
-def _known_sums(arguments: dict[str, Any]) -> bool:
-    """Whether the rule among the arguments takes the outputs at the nodes."""
-    return check_method(arguments.get("method", "gausslegendre")).known_sums
 
 
 def _sums(attributions: Any, n_examples: int) -> Tensor:

@@ -51,5 +51,6 @@ def standard_error(draws: Tensor) -> Tensor:
         >>> standard_error(torch.tensor([1.0, 2.0, 3.0, 4.0]))
         tensor(0.6455)
     """
-    error: Tensor = draws.std(dim=0) / len(draws) ** 0.5
-    return error
+    # Written out: `std` warns where a text has no word.
+    squares = (draws - draws.mean(dim=0)).square().sum(dim=0)
+    return (squares / (len(draws) * (len(draws) - 1))).sqrt()

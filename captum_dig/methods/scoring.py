@@ -119,14 +119,11 @@ def _attempted(
 
 def _within(found: Measured, change: float, question: Question, plan: Plan) -> bool:
     """Whether the error and the spread of one text are within the tolerances."""
-    if found.error_percent is not None:
-        error = float(found.error_percent)
+    if found.error_percent is None:
+        near = abs(float(found.scores.sum()) - change) <= plan.tolerance_percent / 100 * abs(change)
     else:
-        delta = abs(float(found.scores.sum()) - change)
-        error = 0.0 if delta == 0 else 100 * delta / abs(change) if change else float("inf")
-    if error > plan.tolerance_percent:
-        return False
-    return worst_spread_percent(found, question) <= plan.spread_percent
+        near = float(found.error_percent) <= plan.tolerance_percent
+    return near and worst_spread_percent(found, question) <= plan.spread_percent
 
 
 def worst_spread_percent(found: Measured, question: Question) -> float:
@@ -135,8 +132,8 @@ def worst_spread_percent(found: Measured, question: Question) -> float:
         return 0.0
     return max(
         spread_percent(
-            by_word(found.draws[:, row], None if question.words is None else question.words[row]),
-            by_word(scores, None if question.words is None else question.words[row]),
+            by_word(found.draws[:, row], question.words_of(row)),
+            by_word(scores, question.words_of(row)),
         )
         for row, scores in enumerate(found.scores)
     )

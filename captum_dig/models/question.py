@@ -69,6 +69,10 @@ class Question:
         """
         return path if self.words is None else path.grouped(self.words)
 
+    def words_of(self, row: int) -> Tensor | None:
+        """The numbers of the words of one text, shape (T,); None where each token is a word."""
+        return None if self.words is None else self.words[row]
+
     def take(self, rows: Tensor) -> "Question":
         """Select some of the texts.
 

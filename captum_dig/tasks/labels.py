@@ -110,11 +110,8 @@ class LabelTask(Task):
 
     def value(self, output: Any, places: Tensor) -> Tensor:
         """Pick the numbers of the labels; for two labels their difference."""
-        logits = self._logits(output)
-        if self.output in _OUTPUTS:
-            alone = self.problem == "multi_label_classification"
-            logits = _OUTPUTS[self.output](logits, alone)
-        picked = logits.gather(1, places)
+        pick = _OUTPUTS.get(self.output, _logits)
+        picked = pick(self._logits(output), places, self.problem == "multi_label_classification")
         return picked[:, 0] if picked.shape[1] == 1 else picked[:, 0] - picked[:, 1]
 
     def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
@@ -166,23 +163,36 @@ class LabelTask(Task):
         return logits
 
 
-def _log_odds(logits: Tensor, alone: bool) -> Tensor:
-    """The logarithm of the odds of each label, shape (N, C)."""
+def _logits(logits: Tensor, places: Tensor, _: bool) -> Tensor:
+    """The logits of the picked labels."""
+    return logits.gather(1, places)
+
+
+def _log_odds(logits: Tensor, places: Tensor, alone: bool) -> Tensor:
+    """The logarithms of the odds of the picked labels."""
+    picked = logits.gather(1, places)
     if alone:
-        return logits
-    # The summed exponentials of the others: one row of the mask for each label, which leaves itself out.
-    n_labels = logits.shape[1]
-    itself = torch.eye(n_labels, dtype=torch.bool, device=logits.device)
-    others = logits[:, None, :].expand(-1, n_labels, -1).masked_fill(itself, -torch.inf)
-    return logits - others.logsumexp(dim=2)
+        return picked
+    others = [logits.scatter(1, place[:, None], -torch.inf).logsumexp(dim=1) for place in places.unbind(dim=1)]
+    return picked - torch.stack(others, dim=1)
 
 
-# From logits, and whether each label applies or not by itself, to the numbers that can be explained.
-_OUTPUTS: Final[dict[str, Callable[[Tensor, bool], Tensor]]] = {
-    "logit": lambda logits, _: logits,
+def _log_probabilities(logits: Tensor, places: Tensor, alone: bool) -> Tensor:
+    """The logarithms of the probabilities of the picked labels."""
+    return (nn.functional.logsigmoid(logits) if alone else logits.log_softmax(dim=1)).gather(1, places)
+
+
+def _probabilities(logits: Tensor, places: Tensor, alone: bool) -> Tensor:
+    """The probabilities of the picked labels."""
+    return (logits.sigmoid() if alone else logits.softmax(dim=1)).gather(1, places)
+
+
+# From logits, (N, C), places, (N, P), and whether each label applies or not by itself, to the numbers, (N, P).
+_OUTPUTS: Final[dict[str, Callable[[Tensor, Tensor, bool], Tensor]]] = {
+    "logit": _logits,
     "log_odds": _log_odds,
-    "log_probability": lambda logits, alone: nn.functional.logsigmoid(logits) if alone else logits.log_softmax(dim=1),
-    "probability": lambda logits, alone: logits.sigmoid() if alone else logits.softmax(dim=1),
+    "log_probability": _log_probabilities,
+    "probability": _probabilities,
 }
 
 

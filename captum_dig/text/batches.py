@@ -14,7 +14,7 @@ from torch import Tensor
 
 from captum_dig.attribution.integral import standard_error
 from captum_dig.methods.base import AttributionMethod, Plan
-from captum_dig.methods.scoring import score
+from captum_dig.methods.scoring import by_word, score
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.model import TextModel
 from captum_dig.paths import PathGenerator
@@ -67,6 +67,7 @@ class BatchExplainer:
         ends = [question.ends(self.plan.rows_at_once) for question in questions.by_baseline]
         input_values = ends[0][0].tolist()
         baseline_values = torch.stack([at_baseline for _, at_baseline in ends]).mean(dim=0).tolist()
+        question = questions.by_baseline[0]
         anchors = self._anchor_words(encodings)
         probabilities = questions.probabilities.tolist()
         results = []
@@ -92,7 +93,9 @@ class BatchExplainer:
                     truncated=encoding.truncated,
                     start=encoding.start,
                     error_percent=None if scores.error_percent is None else scores.error_percent[number],
-                    word_errors=None if scores.draws is None else _word_errors(scores.draws[number], encoding),
+                    word_errors=None
+                    if scores.draws is None
+                    else _word_errors(scores.draws[number], question.words_of(number)),
                     converged=None if scores.converged is None else scores.converged[number],
                 )
             )
@@ -133,12 +136,9 @@ class BatchExplainer:
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
 
 
-def _word_errors(draws: Tensor, encoding: Encoding) -> tuple[float, ...]:
-    """The standard error of each word's score over the draws, (G, T)."""
-    if not encoding.words:
-        return ()
-    words = torch.stack([draws[:, list(word)].sum(dim=1) for word in encoding.words], dim=1)
-    return tuple(standard_error(words).tolist())
+def _word_errors(draws: Tensor, words: Tensor | None) -> tuple[float, ...]:
+    """The standard error of each word's score over the draws, from draws, (G, T), and numbers of words, (T,)."""
+    return tuple(standard_error(by_word(draws, words)).tolist())
 
 
 def warn_of_other_rows(path: PathGenerator | None, vocabulary: Vocabulary, encodings: Sequence[Encoding]) -> None:

@@ -6,7 +6,7 @@ Takes the arguments of an explanation; gives a frozen record. `results` holds it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 from captum_dig.records import integer, string
 
@@ -52,7 +52,8 @@ class ExplanationSettings:
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
             value = getattr(self, name)
-            if name in ("seed", "contrast") and value is None:
+            kinds = get_args(kind) or (kind,)
+            if value is None and type(None) in kinds:
                 continue
-            convert = integer if kind in (int, int | None) else string
+            convert = integer if int in kinds else string
             object.__setattr__(self, name, convert(f"settings.{name}", value))
