@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measuring import environment, write
+from benchmarks._sentences import TINY_TEXTS, distance
 from captum_dig import TextAttribution, TextExplainer
 
 # Name in the table: quadrature rule and spacing. The first is the paper's.
@@ -32,7 +33,6 @@ RULES = {
 }
 DEFAULT = "gausslegendre (default)"
 STEPS = (8, 12, 16, 20, 24, 31, 40, 50, 64, 80, 100, 150, 200)
-TINY_TEXTS = ["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."]
 
 
 def main() -> None:
@@ -136,12 +136,6 @@ def summarize(results: list[TextAttribution], reference: list[TextAttribution]) 
     """Median, 95th percentile of both errors over sentences."""
     errors = [distance(r.token_scores, other.token_scores) for r, other in zip(results, reference, strict=True)]
     return spread("delta_percent", [r.delta_percent for r in results]) | spread("token_error", errors)
-
-
-def distance(scores: tuple[float, ...], reference: tuple[float, ...]) -> float:
-    """Relative L2 distance."""
-    exact = np.array(reference)
-    return float(np.linalg.norm(np.array(scores) - exact) / np.linalg.norm(exact))
 
 
 def spread(name: str, values: list[float]) -> dict[str, float]:

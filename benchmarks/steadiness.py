@@ -12,15 +12,13 @@ quadrature rule, and the time that a word moves. The same gradients are shared a
     python -m benchmarks.steadiness --tiny
 """
 
-import argparse
 import itertools
 import statistics
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks._measuring import environment, rounded, write
+from benchmarks._measuring import rounded, write
+from benchmarks._sentences import distance, explain, load, opening, sentence_parser
 from captum_dig import StaggeredPath, StraightLine, TextAttribution, TextExplainer
 
 # Orders, rule, width of the windows. The first was the default before outputs were used.
@@ -36,44 +34,30 @@ DESIGNS: tuple[Design, ...] = (
 )
 LIMIT_ORDERS = 256
 LIMIT_SEED = 1000
-TINY_TEXTS = ["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."]
 
 
 def main() -> None:
     """Measure, print, and write JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, help="folder of a sentence classifier; the demo model without it")
-    parser.add_argument("--data", type=Path, help="lines of text TAB label")
-    parser.add_argument("--n", type=int, default=40, help="sentences, evenly spread over the file")
+    parser = sentence_parser(__doc__, tiny="few orders")
     parser.add_argument("--baselines", nargs="+", default=["pad", "mask"])
     parser.add_argument("--n-steps", type=int, default=48, help="gradients of each explanation")
     parser.add_argument("--limit-nodes", type=int, default=4, help="gradients for each of the 256 orders of the limit")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--designs", type=int, nargs="+", help="numbers of the designs; all without it")
-    parser.add_argument("--out", type=Path, help="JSON file to write")
-    parser.add_argument("--tiny", action="store_true", help="two sentences, the demo model, few orders")
-    arguments = parser.parse_args()
-    if not arguments.tiny and arguments.data is None:
-        parser.error("give --data, or --tiny")
-    texts = TINY_TEXTS if arguments.tiny else read_texts(arguments.data, arguments.n)
-    explainer = TextExplainer.from_pretrained(arguments.model) if arguments.model else TextExplainer.demo()
+    arguments, explainer, texts = load(parser)
     designs = [DESIGNS[number] for number in arguments.designs] if arguments.designs else list(DESIGNS)
     if arguments.tiny:
         designs = designs[:2]
     limit_orders = 16 if arguments.tiny else LIMIT_ORDERS
-    report: dict[str, Any] = {
-        "question": (__doc__ or "").splitlines()[0],
-        "environment": environment(),
-        "settings": {
-            "model": arguments.model.name if arguments.model else "demo",
-            "data": arguments.data.name if arguments.data else "two sentences",
-            "n_sentences": len(texts),
-            "n_steps": arguments.n_steps,
-            "limit": f"{limit_orders} orders of {arguments.limit_nodes} gradients, seed {LIMIT_SEED}",
-            "seeds": arguments.seeds,
-        },
-        "baselines": {},
-    }
+    report = opening(
+        __doc__,
+        arguments,
+        texts,
+        n_steps=arguments.n_steps,
+        limit=f"{limit_orders} orders of {arguments.limit_nodes} gradients, seed {LIMIT_SEED}",
+        seeds=arguments.seeds,
+    )
+    report["baselines"] = {}
     for baseline in arguments.baselines[: 1 if arguments.tiny else None]:
         steps = limit_orders * arguments.limit_nodes
         limit = scores(explainer, texts, baseline, (limit_orders, "known_sums", 0.5), LIMIT_SEED, steps)
@@ -92,28 +76,22 @@ def main() -> None:
     write(report, arguments.out)
 
 
-def read_texts(file: Path, count: int) -> list[str]:
-    """Sentences of a file of text TAB label, evenly spread, the short ones first, which saves padding."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    chosen = lines[:: max(1, len(lines) // count)][:count]
-    return sorted((line.split("\t")[0] for line in chosen), key=len)
-
-
 def scores(
     explainer: TextExplainer, texts: list[str], baseline: str, design: Design, seed: int, n_steps: int
 ) -> list[TextAttribution]:
     """Explanations of the texts along staggered straight lines."""
     n_orders, rule, width = design
     path = StaggeredPath(StraightLine(), width=width, n_orders=n_orders, seed=seed)
-    found = explainer.explain(
-        texts, baseline=baseline, strategy=path, n_steps=n_steps, method=rule, batch_size=8, internal_batch_size=128
-    )
-    return found if isinstance(found, list) else [found]
+    return explain(explainer, texts, baseline=baseline, strategy=path, n_steps=n_steps, method=rule)
 
 
 def compared(drawn: list[list[TextAttribution]], limit: list[TextAttribution]) -> dict[str, float]:
     """Errors against the limit, and the agreement of the seeds."""
-    errors = [distance(one, exact) for results in drawn for one, exact in zip(results, limit, strict=True)]
+    errors = [
+        distance(one.word_scores, exact.word_scores)
+        for results in drawn
+        for one, exact in zip(results, limit, strict=True)
+    ]
     per_text = list(zip(*drawn, strict=True))
     same = [len({int(np.argmax(one.word_scores)) for one in results}) == 1 for results in per_text]
     taus = [
@@ -141,12 +119,6 @@ def tau(one: TextAttribution, other: TextAttribution) -> float:
     pairs = [np.subtract.outer(scores, scores) for scores in (one.word_scores, other.word_scores)]
     n_words = len(one.words)
     return float((np.sign(pairs[0]) * np.sign(pairs[1])).sum() / (n_words * (n_words - 1)))
-
-
-def distance(result: TextAttribution, limit: TextAttribution) -> float:
-    """Relative L2 distance of word scores."""
-    exact = np.array(limit.word_scores)
-    return float(np.linalg.norm(np.array(result.word_scores) - exact) / np.linalg.norm(exact))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ PATHS = [
     StaggeredPath(WORDS, n_orders=6),
     EnsemblePath([StraightLine(), StaggeredPath(StraightLine(), 0, n_orders=3, antithetic=False)]),
 ]
+RULES = ["known_sums", "adaptive"]
 MIX = torch.randn(6, 6, generator=torch.Generator().manual_seed(4))
 
 
@@ -46,20 +47,21 @@ def curved(x):
     return torch.tanh(x @ MIX.to(x.dtype)).prod(dim=-1).sum(dim=1) + (x.sum(dim=-1).sin().prod(dim=1))
 
 
-def known(function, path, x=X, base=BASE, **options):
-    dig = DiscretizedIntegratedGradients(function, path, multiply_by_inputs=options.pop("multiply", True))
-    return dig.attribute(x, base, method="known_sums", **options)
+def known(function, path, x=X, base=BASE, *, multiply=True, rule="known_sums", **options):
+    dig = DiscretizedIntegratedGradients(function, path, multiply_by_inputs=multiply)
+    return dig.attribute(x, base, method=rule, **options)
 
 
+@pytest.mark.parametrize("rule", RULES)
 @settings(max_examples=60)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(range(len(PATHS))),
-    st.integers(8, 30),
+    st.integers(8, 40),
     st.sampled_from([None, 3, 7]),
     st.booleans(),
 )
-def test_attributions_add_up_to_the_change_of_the_output(seed, which, n_steps, internal_batch_size, kinked):
+def test_attributions_add_up_to_the_change_of_the_output(rule, seed, which, n_steps, internal_batch_size, kinked):
     draw = torch.Generator().manual_seed(seed)
     one, two = torch.randn(6, 8, generator=draw), torch.randn(8, generator=draw)
 
@@ -67,17 +69,18 @@ def test_attributions_add_up_to_the_change_of_the_output(seed, which, n_steps, i
         hidden = (x @ one).relu() if kinked else torch.tanh(x @ one)
         return (hidden.sum(dim=1) ** 2) @ two
 
-    options = {"n_steps": n_steps, "internal_batch_size": internal_batch_size}
+    options = {"rule": rule, "n_steps": n_steps, "internal_batch_size": internal_batch_size}
     got, delta = known(model, PATHS[which], return_convergence_delta=True, **options)
     size = (model(X) - model(BASE)).abs() + got.flatten(1).abs().sum(dim=1)
     assert (delta.abs() <= 1e-5 * size).all()
 
 
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("path", PATHS, ids=repr)
 @pytest.mark.parametrize("multiply", [True, False])
-def test_a_linear_model_keeps_its_exact_attribution(path, multiply):
+def test_a_linear_model_keeps_its_exact_attribution(path, multiply, rule):
     weight = torch.linspace(-1, 2, 6)
-    got = known(lambda x: (x * weight).sum(dim=(1, 2)), path, n_steps=9, multiply=multiply)
+    got = known(lambda x: (x * weight).sum(dim=(1, 2)), path, n_steps=9, multiply=multiply, rule=rule)
     torch.testing.assert_close(got, (weight * (X - BASE if multiply else torch.ones_like(X))), rtol=1e-4, atol=1e-5)
 
 

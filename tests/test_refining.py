@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 
 from captum_dig import (
@@ -21,39 +19,8 @@ from tests.test_known_sums import BASE, MIX, PATHS, ROWS, WORDS, Reader, X, curv
 FREE = StaggeredPath(StraightLine())
 
 
-def adaptive(function, path, x=X, base=BASE, *, multiply=True, **options):
-    dig = DiscretizedIntegratedGradients(function, path, multiply_by_inputs=multiply)
-    return dig.attribute(x, base, method="adaptive", **options)
-
-
-@settings(max_examples=30)
-@given(
-    st.integers(0, 10**6),
-    st.sampled_from(range(len(PATHS))),
-    st.integers(8, 40),
-    st.sampled_from([None, 3, 7]),
-    st.booleans(),
-)
-def test_attributions_add_up_to_the_change_of_the_output(seed, which, n_steps, internal_batch_size, kinked):
-    draw = torch.Generator().manual_seed(seed)
-    one, two = torch.randn(6, 8, generator=draw), torch.randn(8, generator=draw)
-
-    def model(x):
-        hidden = (x @ one).relu() if kinked else torch.tanh(x @ one)
-        return (hidden.sum(dim=1) ** 2) @ two
-
-    options = {"n_steps": n_steps, "internal_batch_size": internal_batch_size}
-    got, delta = adaptive(model, PATHS[which], return_convergence_delta=True, **options)
-    size = (model(X) - model(BASE)).abs() + got.flatten(1).abs().sum(dim=1)
-    assert (delta.abs() <= 1e-5 * size).all()
-
-
-@pytest.mark.parametrize("path", PATHS, ids=repr)
-@pytest.mark.parametrize("multiply", [True, False])
-def test_a_linear_model_keeps_its_exact_attribution(path, multiply):
-    weight = torch.linspace(-1, 2, 6)
-    got = adaptive(lambda x: (x * weight).sum(dim=(1, 2)), path, n_steps=13, multiply=multiply)
-    torch.testing.assert_close(got, weight * (X - BASE if multiply else torch.ones_like(X)), rtol=1e-4, atol=2e-5)
+def adaptive(function, path, x=X, base=BASE, **options):
+    return known(function, path, x, base, rule="adaptive", **options)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=repr)

@@ -1,0 +1,63 @@
+"""What benchmarks of sentences share: their command line, their texts, a report to fill, a distance of scores."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._measuring import environment
+from captum_dig import TextAttribution, TextExplainer
+
+TINY_TEXTS = ["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."]
+
+
+def sentence_parser(doc: str | None, tiny: str) -> argparse.ArgumentParser:
+    """A command line with a model, sentences, and a file for the report."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, help="folder of a sentence classifier; the demo model without it")
+    parser.add_argument("--data", type=Path, help="lines of text TAB label")
+    parser.add_argument("--n", type=int, default=40, help="sentences, evenly spread over the file")
+    parser.add_argument("--out", type=Path, help="JSON file to write")
+    parser.add_argument("--tiny", action="store_true", help=f"two sentences, the demo model, {tiny}")
+    return parser
+
+
+def load(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, TextExplainer, list[str]]:
+    """Read the command line, the model and the sentences, the short ones first, which saves padding."""
+    arguments = parser.parse_args()
+    if not arguments.tiny and arguments.data is None:
+        parser.error("give --data, or --tiny")
+    explainer = TextExplainer.from_pretrained(arguments.model) if arguments.model else TextExplainer.demo()
+    if arguments.tiny:
+        return arguments, explainer, TINY_TEXTS
+    lines = arguments.data.read_text(encoding="utf-8").splitlines()
+    chosen = lines[:: max(1, len(lines) // arguments.n)][: arguments.n]
+    return arguments, explainer, sorted((line.split("\t")[0] for line in chosen), key=len)
+
+
+def opening(doc: str | None, arguments: argparse.Namespace, texts: list[str], **settings: Any) -> dict[str, Any]:
+    """A report with its question, what it was measured with, and its settings."""
+    return {
+        "question": (doc or "").splitlines()[0],
+        "environment": environment(),
+        "settings": {
+            "model": arguments.model.name if arguments.model else "demo",
+            "data": arguments.data.name if arguments.data else "two sentences",
+            "n_sentences": len(texts),
+            **settings,
+        },
+    }
+
+
+def explain(explainer: TextExplainer, texts: list[str], **options: Any) -> list[TextAttribution]:
+    """Explanations of the texts, several at once."""
+    found = explainer.explain(texts, batch_size=8, internal_batch_size=128, **options)
+    return found if isinstance(found, list) else [found]
+
+
+def distance(scores: Sequence[float], reference: Sequence[float], order: int = 2) -> float:
+    """Relative distance of scores, L1 or L2."""
+    exact = np.array(reference)
+    return float(np.linalg.norm(np.array(scores) - exact, order) / np.linalg.norm(exact, order))
