@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from captum_dig._captum import format_output
+from captum_dig._captum import BaselineType, format_input_baseline, format_output, tensorize_baseline
 from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.summing import Evaluations, PathSum
+from captum_dig.checks import at_least_one
 from captum_dig.paths import PathGenerator
 from captum_dig.paths.bundles import Bundle
 from captum_dig.quadrature import Spacing
@@ -68,6 +69,62 @@ class Call:
             path_sum.error_percent,
             tuple(each.unflatten(0, (n_draws, -1)).mean(dim=1) for each in path_sum.by_path),
         )
+
+
+def check_steps(n_steps: int, internal_batch_size: int | None) -> None:
+    """Require numbers of steps and rows of at least 1.
+
+    Raises:
+        ValueError: If one of them is below 1.
+    """
+    at_least_one("n_steps", n_steps)
+    if internal_batch_size is not None:
+        at_least_one("internal_batch_size", internal_batch_size)
+
+
+def check_shapes(inputs: tuple[Tensor, ...], baselines: tuple[Tensor | float, ...]) -> None:
+    """Require baselines of the shape of their inputs, or with a single example.
+
+    Raises:
+        ValueError: If one has another shape.
+    """
+    for end, start in zip(inputs, baselines, strict=True):
+        if isinstance(start, Tensor) and start.shape not in (end.shape, (1, *end.shape[1:])):
+            raise ValueError(
+                f"a baseline must have the shape of its input, {tuple(end.shape)}, or 1 in its first place, "
+                f"got {tuple(start.shape)}"
+            )
+
+
+def ends_of(
+    inputs: Tensor | tuple[Tensor, ...], baselines: BaselineType
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Return inputs and baselines as equally shaped floating-point tensors.
+
+    Raises:
+        ValueError: If they do not fit each other.
+        TypeError: If one of them is complex.
+    """
+    ends, starts = format_input_baseline(inputs, baselines)
+    if len(ends) != len(starts):
+        raise ValueError(f"baselines must have one entry for each of the {len(ends)} inputs, got {len(starts)}")
+    sizes = [len(end) for end in ends if end.dim()]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"inputs must have the same number of examples in their first place, got {sizes}; "
+            "explain one example at a time where a layer returns one output for a whole batch"
+        )
+    for end, start in zip(ends, starts, strict=True):
+        for name, tensor in (("inputs", end), ("baselines", start)):
+            if isinstance(tensor, Tensor) and tensor.is_complex():
+                raise TypeError(f"{name} must be real, got {tensor.dtype}; pass real and imaginary parts as two inputs")
+    check_shapes(ends, starts)
+    ends = tuple(end.detach() if end.is_floating_point() else end.to(torch.get_default_dtype()) for end in ends)
+    starts = tuple(
+        start.detach().to(end.dtype) if isinstance(start, Tensor) else start
+        for end, start in zip(ends, starts, strict=True)
+    )
+    return ends, tensorize_baseline(ends, starts)
 
 
 def _divide(total: Tensor, difference: Tensor, mean: Tensor) -> Tensor:

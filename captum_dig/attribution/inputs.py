@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, overload
 
-import torch
 from captum.attr import GradientAttribution
 from torch import Tensor
 
@@ -18,18 +17,15 @@ from captum_dig._captum import (
     TensorOrTupleOfTensorsGeneric,
     compute_gradients,
     format_additional_forward_args,
-    format_input_baseline,
     format_output,
     is_tuple,
     logged,
-    tensorize_baseline,
 )
-from captum_dig.attribution.calls import Call
+from captum_dig.attribution.calls import Call, check_steps, ends_of
 from captum_dig.attribution.forward import checked
 from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.refining import Refinement
 from captum_dig.attribution.summing import Evaluations, KnownSum, PathSum, Recorder, WeightedSum
-from captum_dig.checks import at_least_one
 from captum_dig.paths import PathGenerator
 from captum_dig.paths.per_input import as_path
 from captum_dig.quadrature import RULES, QuadratureRule, Schedule, Spacing, check_method, check_spacing
@@ -276,7 +272,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
     ) -> Call:
         """Check the arguments of a call."""
         check_steps(n_steps, internal_batch_size)
-        ends, starts = _ends(inputs, baselines)
+        ends, starts = ends_of(inputs, baselines)
         if internal_batch_size is not None and internal_batch_size < len(ends[0]):
             warnings.warn(
                 f"internal_batch_size = {internal_batch_size} cannot be less than the number of examples; "
@@ -347,55 +343,6 @@ class DiscretizedIntegratedGradients(GradientAttribution):
     def multiplies_by_inputs(self) -> bool:
         """Whether attributions include the factor (inputs - baselines)."""
         return self._multiply_by_inputs
-
-
-def check_steps(n_steps: int, internal_batch_size: int | None) -> None:
-    """Require numbers of steps and rows of at least 1.
-
-    Raises:
-        ValueError: If one of them is below 1.
-    """
-    at_least_one("n_steps", n_steps)
-    if internal_batch_size is not None:
-        at_least_one("internal_batch_size", internal_batch_size)
-
-
-def check_shapes(inputs: tuple[Tensor, ...], baselines: tuple[Tensor | float, ...]) -> None:
-    """Require baselines of the shape of their inputs, or with a single example.
-
-    Raises:
-        ValueError: If one has another shape.
-    """
-    for end, start in zip(inputs, baselines, strict=True):
-        if isinstance(start, Tensor) and start.shape not in (end.shape, (1, *end.shape[1:])):
-            raise ValueError(
-                f"a baseline must have the shape of its input, {tuple(end.shape)}, or 1 in its first place, "
-                f"got {tuple(start.shape)}"
-            )
-
-
-def _ends(inputs: Tensors, baselines: BaselineType) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Inputs and baselines as equally shaped floating-point tensors."""
-    ends, starts = format_input_baseline(inputs, baselines)
-    if len(ends) != len(starts):
-        raise ValueError(f"baselines must have one entry for each of the {len(ends)} inputs, got {len(starts)}")
-    sizes = [len(end) for end in ends if end.dim()]
-    if len(set(sizes)) > 1:
-        raise ValueError(
-            f"inputs must have the same number of examples in their first place, got {sizes}; "
-            "explain one example at a time where a layer returns one output for a whole batch"
-        )
-    for end, start in zip(ends, starts, strict=True):
-        for name, tensor in (("inputs", end), ("baselines", start)):
-            if isinstance(tensor, Tensor) and tensor.is_complex():
-                raise TypeError(f"{name} must be real, got {tensor.dtype}; pass real and imaginary parts as two inputs")
-    check_shapes(ends, starts)
-    ends = tuple(end.detach() if end.is_floating_point() else end.to(torch.get_default_dtype()) for end in ends)
-    starts = tuple(
-        start.detach().to(end.dtype) if isinstance(start, Tensor) else start
-        for end, start in zip(ends, starts, strict=True)
-    )
-    return ends, tensorize_baseline(ends, starts)
 
 
 def _step_blocks(n_steps: int, n_examples: int, internal_batch_size: int | None) -> Iterator[slice]:

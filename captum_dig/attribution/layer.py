@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from captum_dig._captum import BaselineType, TargetType, format_input_baseline, logged, unlogged
 from captum_dig._captum import TensorOrTupleOfTensorsGeneric as Tensors
+from captum_dig.attribution.calls import check_shapes, check_steps
 from captum_dig.attribution.forward import checked
-from captum_dig.attribution.inputs import DiscretizedIntegratedGradients, check_shapes, check_steps
+from captum_dig.attribution.inputs import DiscretizedIntegratedGradients
 from captum_dig.attribution.summing import Recorder
 from captum_dig.attribution.watching import alone, watch_layers
 from captum_dig.errors import ModelError
