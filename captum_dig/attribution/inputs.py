@@ -56,6 +56,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         ValueError: If `spacing` is unknown.
 
     Example:
+        >>> import torch
         >>> from captum_dig import StraightLine
         >>> dig = DiscretizedIntegratedGradients(lambda x: (x**2).sum(dim=1), StraightLine())
         >>> dig.attribute(torch.tensor([[1.0, 2.0]]), n_steps=2)
@@ -157,6 +158,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             VocabularyError: If a `MonotonicPath` is asked about vectors that are not from its vocabulary.
 
         Example:
+            >>> import torch
             >>> from captum_dig import StraightLine
             >>> dig = DiscretizedIntegratedGradients(lambda x: (x**2).sum(dim=1), StraightLine())
             >>> scores, delta = dig.attribute(
@@ -210,6 +212,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             ModelError: As for `attribute`.
 
         Example:
+            >>> import torch
             >>> from captum_dig import StraightLine
             >>> dig = DiscretizedIntegratedGradients(lambda x: (x**2).sum(dim=1), StraightLine())
             >>> found = dig.integrate(torch.tensor([[3.0, 3.0]]), n_steps=2)
@@ -248,6 +251,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             ModelError: As for `attribute`.
 
         Example:
+            >>> import torch
             >>> from captum_dig import StraightLine
             >>> dig = DiscretizedIntegratedGradients(lambda x: (x**4).sum(dim=1), StraightLine())
             >>> refinement = dig.refine(torch.tensor([[3.0, 3.0]]), n_steps=4)
