@@ -323,7 +323,14 @@ CATALOGUE: Final = Catalogue(
             default=False,
         ),
         # ---------------------------------------------------------------------------------- tasks and formats
-        Entry("labels", "task", "labels", "captum_dig.tasks.labels:LabelTask", "one label of a sequence classifier"),
+        Entry(
+            "labels",
+            "task",
+            "labels",
+            "captum_dig.tasks.labels:LabelTask",
+            "one label of a text or of a pair of texts, or the value of a regression",
+            aliases=("pairs",),
+        ),
         Entry(
             "text", "format", "text", "captum_dig.visualization.formats:TextFormat", "words and signs, for a terminal"
         ),

@@ -31,23 +31,24 @@ class Table:
 
 
 NO_TEXTS = [
-    ({"text": "good", "text_pair": "bad"}, "one text at a time is explained, and no pairs; pass a string"),
     (UserDict({"input_ids": [1]}), "got UserDict with 'input_ids'; pass the text itself, which is encoded here"),
-    ({"text": ["good", "bad"], "label": [1, 0]}, "with 'text', 'label'; pass what it holds, such as texts['text']"),
+    ({"text": ["good", "bad"], "label": [1, 0]}, "with 'text', 'label'; pass its strings, such as texts['text']"),
     ({"label": [1], "review": ["good"]}, "such as texts['review']"),
     ({"body": ["good"]}, "such as texts['body']"),
     ({}, "got dict with nothing"),
-    (Table(), "got Table with 'text', 'label'; pass what it holds, such as texts['text']"),
+    (Table(), "got Table with 'text', 'label'; pass its strings, such as texts['text']"),
     ({"good", "bad"}, "texts must have an order, got a set; pass a list, such as sorted(texts)"),
     (frozenset({"good"}), "texts must have an order, got a frozenset"),
-    (("good", "bad"), "texts must be a list where there are two, got a tuple of two, where one text at a time"),
-    ([("good", "bad")], "got a tuple of 2 in place 0, where one text at a time is explained, and no pairs"),
-    (["good", ["bad"]], "got a list of 1 in place 1"),
-    ([{"text": "good"}], "got dict with 'text'; pass what it holds, such as texts[0]['text']"),
+    (("good", "bad"), "got a tuple of two; pass a list of two texts, or for a pair that the model reads together a "),
+    ([("good", "bad")], "the text must be a string, got a tuple of 2; pass for example {'text': '...', 'text_pair'"),
+    (["good", ["bad"]], "texts[1] must be a string, got a list of 1"),
+    ([{"review": "good"}], "the text must have 'text', got dict with 'review'; pass its strings, such as "),
+    ([{"text": "good", "label": "1"}], "must have no other fields than 'text' and 'text_pair', got 'label' too"),
+    (["a", {"text": "good", "text_pair": None}], "'text_pair' of texts[1] must be a string, got NoneType; pass one"),
     (b"good", "got bytes"),
-    (["good", b"bad"], "texts must be strings, got bytes in place 1"),
-    (["good", None], "texts must be strings, got NoneType in place 1"),
-    (["good", float("nan")], "texts must be strings, got float in place 1"),
+    (["good", b"bad"], "texts[1] must be a string, got bytes"),
+    (["good", None], "texts[1] must be a string, got NoneType"),
+    (["good", float("nan")], "texts[1] must be a string, got float"),
     (7, "texts must be a string or a sequence of strings, got int"),
 ]
 
@@ -60,6 +61,39 @@ def test_what_is_no_text_is_refused_with_what_to_pass(explainer, texts, message)
         explainer.explain_each(texts)
     with pytest.raises(TypeError, match=re.escape(message)):
         compare(explainer, texts, ["random"])
+
+
+def test_one_sample_is_no_sequence(explainer):
+    for call in (explainer.explain_each, lambda texts: compare(explainer, texts, ["random"])):
+        with pytest.raises(TypeError, match="got dict of strings; put it into a list"):
+            call({"text": "good", "text_pair": "bad"})
+        with pytest.raises(TypeError, match="got one string; put it into a list"):
+            call("good")
+
+
+@pytest.mark.parametrize(
+    ("texts", "fields", "message"),
+    [
+        (None, {}, "texts must be a string, or a sequence of these, got nothing"),
+        ("good", {"n_step": 3}, "explain has no argument 'n_step'; the fields of a text are 'text', 'text_pair'"),
+        (["good"], {"text_pair": "bad"}, "texts must be one string beside 'text_pair', got list"),
+        (None, {"text_pair": "bad"}, "the text must have 'text', got dict with 'text_pair'"),
+    ],
+)
+def test_fields_by_name(explainer, texts, fields, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        explainer.explain(texts, **fields)
+
+
+def test_an_argument_that_neither_the_explainer_nor_its_task_has(classifier, tokenizer):
+    with pytest.raises(TypeError, match="the task, output, fields for LabelTask, got 'n_anchor'"):
+        TextExplainer(classifier, tokenizer, n_anchor=4)
+    with pytest.raises(ValueError, match="task must be one of .*'labels'.* got 'label'; or 'auto'"):
+        TextExplainer(classifier, tokenizer, task="label")
+    with pytest.raises(ValueError, match="fields must be one of 'text', 'text_pair', got 'premise'"):
+        TextExplainer(classifier, tokenizer, fields="premise")
+    with pytest.raises(ValueError, match="fields must name at least one of text, text_pair, got none"):
+        TextExplainer(classifier, tokenizer, fields=[])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The contracts of methods, measures and tasks: all of the catalogue pass, and each broken one is told what it breaks."""
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -177,12 +178,12 @@ def chosen(change):
 
 
 def shifted_target(choices):
-    return [type(choice)(choice.row, choice.place, 2) for choice in choices]
+    return [replace(choice, target=2) for choice in choices]
 
 
 def read_more(self, sample, encoder, overflow, name):
     self.n_read = getattr(self, "n_read", 0) + 1
-    return LabelTask.read(self, f"{sample} {'so ' * self.n_read}", encoder, overflow, name)
+    return LabelTask.read(self, {"text": f"{sample['text']} {'so ' * self.n_read}"}, encoder, overflow, name)
 
 
 @pytest.mark.parametrize(
@@ -214,11 +215,11 @@ def read_more(self, sample, encoder, overflow, name):
         ),
         (
             altered(probabilities=lambda self, output: output.logits[:, :1].sigmoid()),
-            r"Altered.probabilities must have shape \(3, 2\), got \(3, 1\)",
+            r"Altered.choose must give each label a probability in \[0, 1\], or NaN, got \(0\.\d+,\) for \('NEG",
         ),
         (
             altered(probabilities=lambda self, output: output.logits.exp() + 1),
-            r"Altered.probabilities must lie in \[0, 1\], or be NaN",
+            r"Altered.choose must give each label a probability in \[0, 1\], or NaN",
         ),
         (
             altered(log_probability=lambda self, output, places: output.logits[:, 0] ** 2 + 1),

@@ -69,7 +69,9 @@ def explain(
             show_default="pad",
         ),
     ] = None,
-    task: Annotated[str, named("What is explained", "task")] = "labels",
+    task: Annotated[
+        str, named("What is explained; auto: by the class of the model", "task", others=("auto",))
+    ] = "auto",
     strategy: Annotated[
         str, named("The way from the baseline to the text, or another way to score words", *STRATEGIES)
     ] = "staggered",

@@ -19,7 +19,11 @@ TRUST = Option("--trust-remote-code", help="Run Python code that comes with the 
 
 
 def named(
-    meaning: str, *kinds: Kind, option: str | None = None, where: Callable[[Entry], bool] = lambda _: True
+    meaning: str,
+    *kinds: Kind,
+    option: str | None = None,
+    where: Callable[[Entry], bool] = lambda _: True,
+    others: Collection[str] = (),
 ) -> Any:
     """Make an option that is a name of the catalogue, with the entries of plug-ins.
 
@@ -28,10 +32,11 @@ def named(
         kinds: Where to look the name up.
         option: How the option is typed; None for the name of the argument.
         where: Which of these entries count.
+        others: Further values, which stand for none of the names.
     """
 
     def check(context: Context, parameter: CallbackParam, value: str | None) -> str | None:
-        return value if value is None else _found(context.obj, parameter, value, kinds, where)
+        return value if value is None or value in others else _found(context.obj, parameter, value, kinds, where)
 
     typed = () if option is None else (option,)
     return Option(*typed, help=f"{meaning}: {_listed(kinds, where)}.", metavar="NAME", callback=check)

@@ -31,7 +31,7 @@ from captum_dig.methods.scoring import score
 from captum_dig.metrics.faithfulness import Protocol
 from captum_dig.metrics.measures import Measure, Trial, Trials, load_measure, percent_of_change
 from captum_dig.models.encoding import Encoding
-from captum_dig.models.samples import as_texts
+from captum_dig.models.samples import as_samples
 from captum_dig.quadrature import check_method
 from captum_dig.text.explainer import TextExplainer
 from captum_dig.text.questions import Questions, ScalarModel, ask, check_ids
@@ -98,8 +98,8 @@ def compare(
         >>> comparison.values("log_odds", "random").shape
         (2,)
     """
-    texts = as_texts(texts)
-    if not texts:
+    samples = as_samples(texts, explainer.task.form)
+    if not samples:
         raise ValueError("texts must hold at least one text, got none")
     seed, n_curve_texts = integer("seed", seed, 0), integer("n_curve_texts", n_curve_texts, 0)
     explainer.task.check_measurable()
@@ -131,10 +131,11 @@ def compare(
     kept = Journal(journal, settings) if isinstance(journal, str | Path) else journal and journal(settings)
     done: list[ComparedText] = []
     try:
-        for number, text in enumerate(texts):
-            found = None if kept is None else kept.find(number, text)
+        for number, sample in enumerate(samples):
+            encodings = bench.read(number, sample)
+            found = None if kept is None else kept.find(number, encodings[0].text)
             if found is None:
-                found = bench.measure(number, text)
+                found = bench.measure(number, encodings)
                 if kept is not None:
                     kept.append(number, found)
             done.append(found)
@@ -165,14 +166,19 @@ class _Bench:
         """Masks of the kinds of rows."""
         return row_kinds(self.explainer.encoder.tokenizer, len(self.explainer.vocabulary))
 
-    def measure(self, number: int, text: str) -> ComparedText:
+    def measure(self, number: int, encodings: Sequence[Encoding]) -> ComparedText:
         """Explain one text by every method from every baseline, and measure the scores."""
-        encoding = self._read(number, text)
         # The draws of a text depend on its number only, not on the texts finished before it.
         plan = replace(self.plan, seed=(1_000_003 * self.settings.seed + number) % 2**63)
         steps = self.settings.curve_steps if number < self.settings.n_curve_texts else ()
         with self.explainer.classifier.evaluating():
-            asked = {name: self._ask(encoding, ids) for name, ids in self.baselines.items()}
+            asked = {name: self._ask(encodings, ids) for name, ids in self.baselines.items()}
+            choices = next(iter(asked.values())).choices
+            if not choices:
+                raise ValueError(
+                    f"text {number + 1} must have a number to explain, got none in {encodings[0].text!r}; leave it out"
+                )
+            encoding = encodings[choices[0].row]
             tried = [self._try(method, name, asked[name], plan) for name in asked for method in self.methods]
             trials = self._trials(encoding, next(iter(asked.values())), tuple(trial for trial, _, _ in tried))
             columns = {measure.name: measure(trials) for measure in self.measures}
@@ -189,28 +195,31 @@ class _Bench:
             )
             for place, (trial, n_gradients, seconds) in enumerate(tried)
         )
-        target = next(iter(asked.values())).choices[0].target
-        return ComparedText(text, target, self.explainer.task.labels[target], encoding.word_offsets, measurements)
+        target = choices[0].target
+        return ComparedText(encoding.text, target, choices[0].labels[target], encoding.word_offsets, measurements)
 
-    def _read(self, number: int, text: str) -> Encoding:
+    def read(self, number: int, sample: Mapping[str, str]) -> list[Encoding]:
+        """Encode one text, cut to the length that the model reads."""
         explainer, name = self.explainer, f"text {number + 1}"
         with warnings.catch_warnings():
             # Its hint about windows applies to explanations only.
             warnings.simplefilter("ignore")
-            encoding = explainer.task.read(text, explainer.encoder, "truncate", name)[0]
+            encodings = explainer.task.read(sample, explainer.encoder, "truncate", name)
+        encoding = encodings[0]
         if encoding.truncated:
             warnings.warn(
                 f"{name} is longer than the model reads: its last {encoding.truncated} tokens are cut off", stacklevel=4
             )
         if all(encoding.special):
             warnings.warn(f"{name} has no word to explain, and does not count", stacklevel=4)
-        check_ids(encoding, len(explainer.vocabulary), name)
-        return encoding
+        for one in encodings:
+            check_ids(one, len(explainer.vocabulary), name)
+        return encodings
 
-    def _ask(self, encoding: Encoding, baseline_ids: tuple[int, ...]) -> Questions:
+    def _ask(self, encodings: Sequence[Encoding], baseline_ids: tuple[int, ...]) -> Questions:
         explainer = self.explainer
-        wanted = [explainer.task.resolve("predicted")]
-        return ask(explainer.classifier, explainer.task, explainer.encoder, baseline_ids, [encoding], wanted)
+        wanted = [explainer.task.resolve("predicted")] * len(encodings)
+        return ask(explainer.classifier, explainer.task, explainer.encoder, baseline_ids, encodings, wanted)
 
     def _try(self, method: AttributionMethod, baseline: str, asked: Questions, plan: Plan) -> tuple[Trial, int, float]:
         """Score a text by one method; return the trial, its gradients and its seconds."""

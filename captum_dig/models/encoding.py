@@ -1,20 +1,23 @@
 """Encoding: a text as the model reads it, and the way back from tokens to words.
 
 Takes texts and a Hugging Face tokenizer; gives for each text its token ids, offsets, special-token marks and words, cut
-to the length that the model reads. `captum_dig.tasks` calls it, and `captum_dig.text` explains the encodings.
+to the length that the model reads. Two texts that a model reads together are one encoding with two fields.
+`captum_dig.tasks` calls it, and `captum_dig.text` explains the encodings.
 """
 
 import hashlib
 import json
 import warnings
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from captum_dig.checks import as_index
 from captum_dig.errors import ModelError
-from captum_dig.models.places import Reading, find_places
+from captum_dig.fields import Field
+from captum_dig.models.reading import Reader, Reading
 from captum_dig.models.samples import Overflow
 from captum_dig.models.words import Span, cluster_ends, group_words
 
@@ -36,19 +39,22 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Encoding:
-    """One text, or one window of a long one, as the model reads it.
+    """One sample, or one window of a long one, as the model reads it.
 
     Attributes:
-        text: The text.
+        text: The text. Several fields stand in it one after the other, each on its own line.
         inputs: The output of the tokenizer for the model, a list of length T for each name, with ``"input_ids"``.
         tokens: The tokens, length T.
         offsets: Start and end of each token in `text`; (0, 0) for special tokens.
-        special: Whether the tokenizer calls the token special, length T. The token for unknown words is not special,
-            because it stands for a word.
-        words: For each word of the text the positions of its tokens.
+        special: Whether the token keeps its embedding along every path, length T: special tokens, and the tokens of a
+            field that is not explained. The token for unknown words is not special, because it stands for a word.
+        words: For each word of the explained text the positions of its tokens.
         word_offsets: Start and end of each word in `text`.
         truncated: Tokens of the text that the model cannot read.
-        start: Where `text` begins in the text that was passed; not 0 for the later windows of a long one.
+        start: Where `text`, or the field that was cut into windows, begins in the text that was passed; not 0 for the
+            later windows of a long one.
+        fields: The fields of the sample with their places in `text`; none where it has only one.
+        part: The number of this encoding among those of its sample: the window, or the candidate label.
     """
 
     text: str
@@ -60,6 +66,8 @@ class Encoding:
     word_offsets: tuple[Span, ...]
     truncated: int = 0
     start: int = 0
+    fields: tuple[Field, ...] = ()
+    part: int = 0
 
     @property
     def ids(self) -> list[int]:
@@ -94,49 +102,60 @@ class TextEncoder:
             )
         self.tokenizer: Any = tokenizer
         self.max_tokens = max_tokens
-        # Tokenizers list the token for unknown words among the special ones, but it stands for a word.
-        self._special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+        self._reader = Reader(tokenizer)
 
-    def encode(self, text: str, overflow: Overflow = "truncate", name: str = "the text") -> list[Encoding]:
-        """Encode one text.
+    def encode(
+        self,
+        text: str | Mapping[str, str],
+        overflow: Overflow = "truncate",
+        name: str = "the text",
+        *,
+        fixed: Collection[str] = (),
+        long: str | None = None,
+    ) -> list[Encoding]:
+        """Encode one text, or two that the model reads together.
 
         Args:
-            text: Any string.
+            text: Any string, or two by the names of their fields, in the order of the model.
             overflow: For a text that is too long: ``"truncate"`` it and warn, cut it into ``"windows"`` between words,
                 or raise an ``"error"``.
             name: The name of the text in messages.
+            fixed: The fields that are not explained: their tokens keep their embeddings.
+            long: The field that is cut where the sample is too long; None for the longest, and for the last one in
+                windows.
 
         Returns:
             One encoding; several windows where `overflow` is ``"windows"`` and the text is too long.
 
         Raises:
             ValueError: If the text is too long and `overflow` is ``"error"``, gives no token at all, or holds half a
-                character (a lone surrogate).
+                character (a lone surrogate). Also if the other field leaves no room for the one that is cut.
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
+        sample = {"text": text} if isinstance(text, str) else dict(text)
+        _check_characters(sample, name)
+        texts = tuple(sample.values())
+        whole = self._reader.read(texts)
+        if not len(whole):
             raise ValueError(
-                f"{name} must be text that UTF-8 can hold, got {text[error.start]!r} at character {error.start}; "
-                "decode it again from its source"
-            ) from error
-        whole = self._encode(text)
-        if not whole.ids:
-            raise ValueError(
-                f"{name} must give at least one token, got {text!r}; this tokenizer adds no special tokens"
+                f"{name} must give at least one token, got {texts[0]!r}; this tokenizer adds no special tokens"
             )
-        if self.max_tokens is None or len(whole.ids) <= self.max_tokens:
-            return [whole]
-        surplus = len(whole.ids) - self.max_tokens
+        if self.max_tokens is None or len(whole) <= self.max_tokens:
+            return [self._encoding(sample, whole, whole, fixed)]
+        names = list(sample)
+        number = None if long is None else names.index(long)
+        if long is not None or overflow == "windows":
+            number = len(names) - 1 if number is None else number
+            self._check_room(name, names, whole, number)
+        surplus = len(whole) - self.max_tokens
         if overflow == "windows":
-            return self._windows(text, name)
-        message = f"{name} has {len(whole.ids)} tokens, {surplus} more than the {self.max_tokens} that the model reads"
+            return self._windows(sample, whole, number or 0, name, fixed)
+        message = f"{name} has {len(whole)} tokens, {surplus} more than the {self.max_tokens} that the model reads"
         if overflow == "error":
             raise ValueError(f"{message}; shorten it, or pass overflow='truncate' or overflow='windows'")
         warnings.warn(
             f"{message}; the last {surplus} are not explained (overflow='windows' explains them all)", stacklevel=2
         )
-        return [self._encode(text, cut=True)]
+        return [self._encoding(sample, self._reader.read(texts, self.max_tokens, number), whole, fixed)]
 
     @property
     def pads(self) -> bool:
@@ -147,7 +166,7 @@ class TextEncoder:
     def fingerprint(self) -> str:
         """Hash of the tokenizer, the tokens that have a role, and the number of tokens that the model reads."""
         roles = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
-        special = sorted(self._special_ids)
+        special = sorted(self._reader.special_ids)
         told = [self._rules(), roles, special, list(self.tokenizer.model_input_names), self.max_tokens]
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
@@ -235,119 +254,88 @@ class TextEncoder:
         plain = str(self.tokenizer.decode([token_id])).strip()
         return plain or str(self.tokenizer.convert_ids_to_tokens(token_id))
 
-    def _encode(self, text: str, start: int = 0, cut: bool = False) -> Encoding:
-        """Encode a text that begins at `start` of the passed one; cut it to the model's length if asked."""
-        reading = self._read(text, cut)
-        words, word_offsets = group_words(text, reading.places, reading.special, reading.word_ids, reading.read(text))
+    def _encoding(
+        self, sample: Mapping[str, str], reading: Reading, whole: Reading, fixed: Collection[str], start: int = 0
+    ) -> Encoding:
+        """Put the fields of a sample into one text, and group the tokens of each field into words."""
+        offsets, special = [(0, 0)] * len(reading), list(reading.special)
+        words: list[tuple[int, ...]] = []
+        word_offsets: list[Span] = []
+        fields: list[Field] = []
+        begin = 0
+        for number, (name, text) in enumerate(sample.items()):
+            fields.append(Field(name, begin, begin + len(text)))
+            others = [one != number for one in reading.texts]
+            places = [(0, 0) if other else place for place, other in zip(reading.places, others, strict=True)]
+            marks = [mark or other for mark, other in zip(reading.special, others, strict=True)]
+            for i, mark in enumerate(marks):
+                if not mark:
+                    offsets[i] = (begin + places[i][0], begin + places[i][1])
+                    special[i] = name in fixed
+            if name not in fixed:
+                read = reading.read(number, whole, len(text), self.tokenizer.truncation_side)
+                found, spans = group_words(text, places, marks, reading.word_ids, read)
+                words += found
+                word_offsets += [(begin + a, begin + b) for a, b in spans]
+            # A line end between two fields.
+            begin += len(text) + 1
         return Encoding(
-            text=text,
+            text="\n".join(sample.values()),
             inputs=reading.inputs,
             tokens=reading.tokens,
-            offsets=tuple((0, 0) if m else span for m, span in zip(reading.special, reading.places, strict=True)),
-            special=reading.special,
-            words=words,
-            word_offsets=word_offsets,
-            truncated=len(reading.cut_off),
+            offsets=tuple(offsets),
+            special=tuple(special),
+            words=tuple(words),
+            word_offsets=tuple(word_offsets),
+            truncated=len(whole) - len(reading),
             start=start,
+            fields=tuple(fields) if len(fields) > 1 else (),
         )
 
-    def _read(self, text: str, cut: bool = False) -> Reading:
-        return self._read_fast(text, cut) if self.tokenizer.is_fast else self._read_slow(text, cut)
-
-    def _read_fast(self, text: str, cut: bool) -> Reading:
-        # verbose=False: the tokenizer's own warning about long texts names neither the text nor a remedy.
-        batch = self.tokenizer(
-            text,
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-            return_overflowing_tokens=cut,
-            truncation=cut,
-            max_length=self.max_tokens if cut else None,
-            verbose=False,
-        )
-        # With overflowing tokens the result is a list of rows; the first row is the text.
-        first = batch.encodings[0]
-        ids = list(first.ids)
-        inputs = {"input_ids": ids, "attention_mask": list(first.attention_mask)}
-        if "token_type_ids" in self.tokenizer.model_input_names:
-            inputs["token_type_ids"] = list(first.type_ids)
-        return Reading(
-            inputs=inputs,
-            tokens=tuple(first.tokens),
-            special=self._special(ids, first.special_tokens_mask),
-            places=tuple((a, b) for a, b in first.offsets),
-            word_ids=tuple(first.word_ids),
-            cut_off=tuple(
-                (a, b)
-                for rest in first.overflowing
-                for mark, (a, b) in zip(rest.special_tokens_mask, rest.offsets, strict=True)
-                if not mark
-            ),
-        )
-
-    def _read_slow(self, text: str, cut: bool) -> Reading:
-        tokenizer = self.tokenizer
-        # Pieces are spelled as in the text; `ids` may stand for an unknown one.
-        pieces = list(tokenizer.tokenize(text))
-        ids: list[int] = list(tokenizer.convert_tokens_to_ids(pieces))
-        found = find_places(text, pieces, tokenizer.tokenize)
-        if found.lost:
-            # A constant message: Python then shows it once.
-            warnings.warn(
-                f"{type(tokenizer).__name__} does not report where a token stands in the text, and some were not found "
-                "in it; these count to the word after them",
-                stacklevel=2,
+    def _check_room(self, name: str, names: Sequence[str], whole: Reading, long: int) -> None:
+        """Require room for at least one token of the field that is cut."""
+        n_others = len(whole) - len(whole.places_in(long))
+        if self.max_tokens is not None and n_others >= self.max_tokens:
+            others = " and ".join(one for number, one in enumerate(names) if number != long)
+            raise ValueError(
+                f"{others} of {name} must leave room for {names[long]}, got {n_others} tokens with the special ones, "
+                f"where the model reads {self.max_tokens}; shorten {others}"
             )
-        batch = tokenizer(text, verbose=False)
-        n_kept = len(ids)
-        if cut:
-            n_added = len(batch["input_ids"]) - len(ids)
-            n_kept = max(0, min(n_kept, (self.max_tokens or 0) - n_added))
-            batch = tokenizer(text, truncation=True, max_length=self.max_tokens, verbose=False)
-        row: list[int] = list(batch["input_ids"])
-        kept = slice(len(ids) - n_kept, None) if tokenizer.truncation_side == "left" else slice(n_kept)
-        # Special tokens come before the text and after it.
-        n_before = next((k for k in range(len(row) - n_kept + 1) if row[k : k + n_kept] == ids[kept]), 0)
-        n_behind = len(row) - n_kept - n_before
-        inputs = {"input_ids": row, "attention_mask": [1] * len(row)}
-        if "token_type_ids" in tokenizer.model_input_names:
-            inputs["token_type_ids"] = list(batch["token_type_ids"])
-        around: tuple[Span, ...] = ((0, 0),)
-        return Reading(
-            inputs=inputs,
-            tokens=tuple(map(str, tokenizer.convert_ids_to_tokens(row))),
-            special=self._special(row, [*[1] * n_before, *[0] * n_kept, *[1] * n_behind]),
-            places=(*around * n_before, *found.spans[kept], *around * n_behind),
-            word_ids=(None,) * len(row),
-            cut_off=found.spans[: len(ids) - n_kept] if tokenizer.truncation_side == "left" else found.spans[n_kept:],
-        )
 
-    def _special(self, ids: Sequence[int], added: Sequence[int]) -> tuple[bool, ...]:
-        return tuple(bool(mark) or token_id in self._special_ids for mark, token_id in zip(added, ids, strict=True))
+    def _windows(
+        self, sample: Mapping[str, str], whole: Reading, number: int, name: str, fixed: Collection[str]
+    ) -> list[Encoding]:
+        """Cut one field into parts that fit the model, between words unless a word is longer than a window."""
+        names, texts = list(sample), list(sample.values())
+        text = texts[number]
 
-    def _windows(self, text: str, name: str) -> list[Encoding]:
-        """Cut a text into parts that fit the model, between words unless a word is longer than a window."""
-        whole = self._read(text)
-        _, spans = group_words(text, whole.places, whole.special, whole.word_ids)
+        def part(begin: int, end: int) -> dict[str, str]:
+            return dict(zip(names, [*texts[:number], text[begin:end], *texts[number + 1 :]], strict=True))
+
+        here = [i for i, one in enumerate(whole.texts) if one == number]
+        places = [whole.places[i] for i in here]
+        special = [whole.special[i] for i in here]
+        _, spans = group_words(text, places, special, [whole.word_ids[i] for i in here])
         # For some tokenizers the white space before a word is a part of it, so a window begins with that.
-        marks = {end for (start, end), mark in zip(whole.places, whole.special, strict=True) if mark and start < end}
+        marks = {end for (start, end), mark in zip(places, special, strict=True) if mark and start < end}
         solid = len(text.rstrip())
         ends = sorted(end for end in marks | {end for _, end in spans} if end < solid)
         ends.append(len(text))
-        last_of_token = sorted(end for _, end in whole.places)
-        room = (self.max_tokens or 0) - self.tokenizer.num_special_tokens_to_add()
+        last_of_token = sorted(end for _, end in places)
+        room = (self.max_tokens or 0) - (len(whole) - len(here))
         windows: list[Encoding] = []
         begin = 0
         while begin < len(text):
+            fits = partial(self._fits, part, begin)
             # Where the window is full by the tokens of the whole text; alone it may have more.
             full = bisect_right(last_of_token, begin) + room - 1
             reach = last_of_token[full] if full < len(last_of_token) else len(text)
             following = bisect_right(ends, begin)
-            end = self._longest(text, begin, ends[following : max(following + 1, bisect_right(ends, reach))])
+            end = _longest(fits, ends[following : max(following + 1, bisect_right(ends, reach))])
             if end is None:
                 clusters = [begin + at for at in cluster_ends(text[begin : ends[following]])]
-                end = self._longest(text, begin, clusters)
-                end = self._longest(text, begin, range(begin + 1, clusters[0])) if end is None else end
+                end = _longest(fits, clusters)
+                end = _longest(fits, range(begin + 1, clusters[0])) if end is None else end
             if end is None:
                 end = begin + 1
                 warnings.warn(
@@ -355,29 +343,46 @@ class TextEncoder:
                     "the rest of its tokens are not explained",
                     stacklevel=3,
                 )
-            window = self._encode(text[begin:end], start=begin, cut=True)
-            if window.ids:
-                windows.append(window)
+            window = part(begin, end)
+            read = self._reader.read(tuple(window.values()))
+            kept = self._reader.read(tuple(window.values()), self.max_tokens, number)
+            if len(kept):
+                windows.append(replace(self._encoding(window, kept, read, fixed, begin), part=len(windows)))
             begin = end
         return windows
 
-    def _longest(self, text: str, begin: int, ends: Sequence[int]) -> int | None:
-        """Find the last of some ascending ends for which a window from `begin` fits the model; None for none."""
-        if not ends or not self._fits(text[begin : ends[0]]):
-            return None
-        # Usually the last end fits, or one shortly before it; in a long word it may be any.
-        low, step = 0, 1
-        high = len(ends)
-        while high - low > 1:
-            middle = max(low + 1, high - step)
-            if self._fits(text[begin : ends[middle]]):
-                low = middle
-                if step == 1:
-                    break
-                step = max(1, (high - low) // 2)
-            else:
-                high, step = middle, 2 * step
-        return ends[low]
+    def _fits(self, part: Callable[[int, int], Mapping[str, str]], begin: int, end: int) -> bool:
+        found = self.tokenizer(*part(begin, end).values(), verbose=False)["input_ids"]
+        return len(found) <= (self.max_tokens or 0)
 
-    def _fits(self, text: str) -> bool:
-        return len(self.tokenizer(text, verbose=False)["input_ids"]) <= (self.max_tokens or 0)
+
+def _check_characters(sample: Mapping[str, str], name: str) -> None:
+    """Require texts that UTF-8 can hold."""
+    for field, text in sample.items():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            named = name if len(sample) == 1 else f"{field} of {name}"
+            raise ValueError(
+                f"{named} must be text that UTF-8 can hold, got {text[error.start]!r} at character {error.start}; "
+                "decode it again from its source"
+            ) from error
+
+
+def _longest(fits: Callable[[int], bool], ends: Sequence[int]) -> int | None:
+    """Find the last of some ascending ends that fits; None for none."""
+    if not ends or not fits(ends[0]):
+        return None
+    # Usually the last end fits, or one shortly before it; in a long word it may be any.
+    low, step = 0, 1
+    high = len(ends)
+    while high - low > 1:
+        middle = max(low + 1, high - step)
+        if fits(ends[middle]):
+            low = middle
+            if step == 1:
+                break
+            step = max(1, (high - low) // 2)
+        else:
+            high, step = middle, 2 * step
+    return ends[low]

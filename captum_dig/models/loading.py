@@ -1,4 +1,4 @@
-"""Loading: a classifier and its tokenizer, by a name on the hub or from a folder.
+"""Loading: a model and its tokenizer, by a name on the hub or from a folder.
 
 Takes a name; gives a model and a tokenizer. `captum_dig.models.model` wraps the model. A folder may hold anything:
 Python code in it runs only if the caller allows it, and unreadable files raise an error that names the folder.
@@ -7,10 +7,10 @@ Python code in it runs only if the caller allows it, and unreadable files raise 
 import importlib.util
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -25,8 +25,10 @@ _OF_FILES = (
     "Invalid magic",
 )
 
-# Tasks with a head of their own, by the end of the trained class's name, and by PEFT's name.
-_OTHER_TASKS = {
+# Tasks with a head of their own, by the end of the trained class's name and by PEFT's name. None can replace another.
+_HEADS = {
+    "ForSequenceClassification": "sequence classification",
+    "SEQ_CLS": "sequence classification",
     "ForTokenClassification": "token classification",
     "TOKEN_CLS": "token classification",
     "ForQuestionAnswering": "question answering",
@@ -50,14 +52,31 @@ _PRETRAINING = {
 _HEAD = r"\.(classifier|score)(\.out_proj)?\.weight$"
 
 
+class Head(NamedTuple):
+    """A kind of model.
+
+    Attributes:
+        auto_class: The class of Transformers that loads it, such as ``"AutoModelForSequenceClassification"``.
+        kind: Its name in messages, such as ``"sequence classifier"``.
+    """
+
+    auto_class: str
+    kind: str
+
+
 def load_pretrained(
-    name_or_folder: str | Path, dtype: torch.dtype, *, trust_remote_code: bool = False
+    name_or_folder: str | Path,
+    dtype: torch.dtype,
+    head: Callable[[str], Head],
+    *,
+    trust_remote_code: bool = False,
 ) -> tuple[Any, Any]:
-    """Load a sequence classifier and its tokenizer.
+    """Load a model and its tokenizer.
 
     Args:
         name_or_folder: A model's name on the Hugging Face hub, or a folder; of a whole model, or of a PEFT adapter.
         dtype: The type to load its weights as.
+        head: From the name of the class that the model was trained with, or an empty one, to the kind to load.
         trust_remote_code: Whether Python code that comes with the model may run. Nobody is asked.
 
     Returns:
@@ -66,9 +85,10 @@ def load_pretrained(
     Raises:
         TypeError: If `trust_remote_code` is no boolean.
         ModelError: If there is no such model, its files cannot be read, it needs code of its own that may not run, or
-            it is not a sequence classifier.
+            it is of another kind.
     """
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+    import transformers
+    from transformers import AutoConfig, AutoTokenizer
 
     if not isinstance(trust_remote_code, bool):
         raise TypeError(f"trust_remote_code must be True or False, got {trust_remote_code!r}")
@@ -85,9 +105,10 @@ def load_pretrained(
     if adapter is not None:
         trained = str(adapter.get("task_type"))
         config.num_labels = _n_labels(name, config.num_labels)
-    _check_task(name, trained)
+    wanted = head(trained)
+    _check_head(name, trained, wanted)
     with _reading(name, "configuration or weights"):
-        model, report = AutoModelForSequenceClassification.from_pretrained(
+        model, report = getattr(transformers, wanted.auto_class).from_pretrained(
             base,
             config=config,
             dtype=dtype,
@@ -106,7 +127,7 @@ def load_pretrained(
         task = _task(trained, _PRETRAINING)
         told = f", trained for {task} ({trained}) and" if task else ""
         raise ModelError(
-            f"model must be a fine-tuned sequence classifier, "
+            f"model must be a fine-tuned {wanted.kind}, "
             f"got {name!r}{told} without weights for {', '.join(sorted(missing)[:3])}; "
             "fine-tune it first, or choose one that is"
         )
@@ -213,13 +234,13 @@ def _task(trained: str, tasks: Mapping[str, str]) -> str | None:
     return next((task for end, task in tasks.items() if trained.endswith(end)), None)
 
 
-def _check_task(name: str, trained: str) -> None:
+def _check_head(name: str, trained: str, wanted: Head) -> None:
     """Require a configuration that names no other task."""
-    task = _task(trained, _OTHER_TASKS)
-    if task is not None:
+    task = _task(trained, _HEADS)
+    if task is not None and task != _task(wanted.auto_class, _HEADS):
         raise ModelError(
-            f"model must be a sequence classifier, got {name!r}, which was trained for {task} ({trained}); "
-            "choose one that gives whole texts a label"
+            f"model must be a {wanted.kind}, got {name!r}, which was trained for {task} ({trained}); "
+            "choose another model, or another task"
         )
 
 
@@ -252,6 +273,4 @@ def _reading(name: str, what: str) -> Iterator[None]:
         reason = text.splitlines()[0] if text else type(error).__name__
         if not isinstance(error, (OSError, ValueError)):
             reason = f"its {what} cannot be read: {reason}"
-        raise ModelError(
-            f"model must be a sequence classifier in a folder or on the hub, got {name!r}: {reason}"
-        ) from error
+        raise ModelError(f"model must be one in a folder or on the hub, got {name!r}: {reason}") from error

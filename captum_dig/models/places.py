@@ -177,23 +177,3 @@ _WRITINGS: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...] = (
     (_solid, lambda piece: _solid(_unmarked(piece))),
     (_fold, lambda piece: _fold(_unmarked(piece))),
 )
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The output of a tokenizer for a text: the span of each token in the text, (0, 0) for a token without one."""
-
-    inputs: dict[str, list[int]]
-    tokens: tuple[str, ...]
-    special: tuple[bool, ...]
-    places: tuple[Span, ...]
-    word_ids: tuple[int | None, ...]
-    cut_off: tuple[Span, ...]
-
-    def read(self, text: str) -> Span:
-        """Start and end of the part of the text that has tokens; the rest was cut off."""
-        first = min((start for start, end in self.places if start < end), default=0)
-        last = max((end for _, end in self.places), default=0)
-        begin = max((end for _, end in self.cut_off if end <= first), default=0)
-        stop = min((start for start, _ in self.cut_off if start >= last), default=len(text))
-        return begin, stop

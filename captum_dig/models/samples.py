@@ -1,10 +1,12 @@
 """Samples: the texts that a user passes, validated.
 
-Takes any iterable; gives a list of strings, or an error with the remedy. `captum_dig.models.encoding` encodes them.
+Takes any iterable; gives a list of samples, or an error with the remedy. A sample is a text, or several texts by the
+names of their fields. `captum_dig.models.encoding` encodes them.
 """
 
 from collections.abc import Iterable, KeysView, Mapping, Set
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 # The treatment of texts that are longer than the model reads.
 Overflow = Literal["truncate", "windows", "error"]
@@ -13,58 +15,126 @@ OVERFLOWS: tuple[str, ...] = get_args(Overflow)
 # Common names for the column of texts in data sets.
 TEXT_COLUMNS = ("text", "sentence", "review", "content")
 
+Sample: TypeAlias = str | Mapping[str, str]
 
-def as_texts(texts: Iterable[str]) -> list[str]:
-    """Validate texts.
 
-    Args:
-        texts: Any strings, one by one.
+@dataclass(frozen=True)
+class SampleForm:
+    """The fields of a sample.
 
-    Returns:
-        The texts as a list.
-
-    Raises:
-        TypeError: If they are one string, have no order, or one of them is no string.
+    Attributes:
+        required: The fields that each sample has. Where there is one, a string is enough.
+        optional: The fields that a sample may have besides.
 
     Example:
-        >>> as_texts(text for text in ("good", "bad"))
-        ['good', 'bad']
+        >>> SampleForm(("text",), ("text_pair",)).check("good", "the text")
+        {'text': 'good'}
     """
-    if isinstance(texts, str):
+
+    required: tuple[str, ...] = ("text",)
+    optional: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all fields, in the order of the model."""
+        return (*self.required, *self.optional)
+
+    def check(self, sample: Any, name: str) -> dict[str, str]:
+        """Validate one sample.
+
+        Args:
+            sample: A string, or a mapping from names of fields to strings.
+            name: The name of the sample in messages.
+
+        Returns:
+            The strings by the names of their fields, in the order of the model.
+
+        Raises:
+            TypeError: If it is something else, a field is missing, or there is no such field.
+        """
+        if isinstance(sample, str) and len(self.required) == 1:
+            return {self.required[0]: sample}
+        if not isinstance(sample, Mapping):
+            raise TypeError(f"{name} must be {self}, got {_kind(sample)}; pass for example {self._example()}")
+        keys = list(sample)
+        if missing := [key for key in self.required if key not in sample]:
+            raise TypeError(f"{name} must have {_listed(missing)}, got {type(sample).__name__} {_told(keys, name)}")
+        if unknown := [key for key in keys if key not in self.names]:
+            raise TypeError(
+                f"{name} must have no other fields than {_listed(self.names)}, got {_listed(map(str, unknown))} too; "
+                "leave it out"
+            )
+        for key, text in sample.items():
+            if not isinstance(text, str):
+                raise TypeError(f"{key!r} of {name} must be a string, got {_kind(text)}; pass one sample for each text")
+        return {key: sample[key] for key in self.names if key in sample}
+
+    def __str__(self) -> str:
+        return "a string" if len(self.required) == 1 else f"a mapping with {_listed(self.required)}"
+
+    def _example(self) -> str:
+        return "{" + ", ".join(f"'{name}': '...'" for name in (self.names if self.optional else self.required)) + "}"
+
+
+def as_samples(samples: Iterable[Any], form: SampleForm) -> list[dict[str, str]]:
+    """Validate samples.
+
+    Args:
+        samples: Strings or mappings, one by one.
+        form: The fields that they have.
+
+    Returns:
+        For each sample its strings by the names of their fields.
+
+    Raises:
+        TypeError: If they are one sample, have no order, or one of them does not have this form.
+
+    Example:
+        >>> as_samples((text for text in ("good", "bad")), SampleForm())
+        [{'text': 'good'}, {'text': 'bad'}]
+    """
+    if isinstance(samples, str):
         raise TypeError("texts must be a sequence of strings, got one string; put it into a list, or call explain")
-    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # a table of pandas is read as its columns' names
-        raise TypeError(f"texts must be a string or a sequence of strings, got {_told(texts, 'texts')}")
-    if isinstance(texts, Set) and not isinstance(texts, KeysView):
-        raise TypeError(f"texts must have an order, got a {type(texts).__name__}; pass a list, such as sorted(texts)")
-    if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray):
-        raise TypeError(f"texts must be a string or a sequence of strings, got {type(texts).__name__}")
-    if isinstance(texts, tuple) and len(texts) == 2:
-        raise TypeError(f"texts must be a list where there are two, got a tuple of two{_ONE}; pass a list of two texts")
-    listed = list(texts)
-    for number, text in enumerate(listed):
-        if isinstance(text, str):
-            continue
-        if isinstance(text, Mapping):
-            got = _told(text, f"texts[{number}]")
-        elif isinstance(text, tuple | list):
-            got = f"a {type(text).__name__} of {len(text)} in place {number}{_ONE}; pass a flat list"
-        else:
-            got = f"{type(text).__name__} in place {number}"
-        raise TypeError(f"texts must be strings, got {got}")
-    return listed
+    if isinstance(samples, Mapping) or hasattr(samples, "columns"):  # a table of pandas is read as its columns' names
+        told = "of strings; put it into a list" if is_sample(samples) else _told(list(samples), "texts")
+        raise TypeError(f"texts must be a string or a sequence of strings, got {type(samples).__name__} {told}")
+    if isinstance(samples, Set) and not isinstance(samples, KeysView):
+        kind = type(samples).__name__
+        raise TypeError(f"texts must have an order, got a {kind}; pass a list, such as sorted(texts)")
+    if not isinstance(samples, Iterable) or isinstance(samples, bytes | bytearray):
+        raise TypeError(f"texts must be a string or a sequence of strings, got {type(samples).__name__}")
+    if isinstance(samples, tuple) and len(samples) == 2 and all(isinstance(one, str) for one in samples):
+        raise TypeError(
+            "texts must be a list where there are two, got a tuple of two; pass a list of two texts, or for a pair "
+            f"that the model reads together a mapping such as {form._example()}"
+        )
+    listed = list(samples)
+    many = len(listed) > 1
+    return [form.check(one, f"texts[{number}]" if many else "the text") for number, one in enumerate(listed)]
 
 
-# Other tools take this for a pair of texts that a model reads together.
-_ONE = ", where one text at a time is explained, and no pairs"
+def is_sample(value: object) -> bool:
+    """Whether a value looks like one sample: a string, or a mapping of strings."""
+    if isinstance(value, Mapping):
+        return bool(value) and all(isinstance(text, str) for text in value.values())
+    return isinstance(value, str)
 
 
-def _told(sample: Iterable[Any], name: str) -> str:
-    """Name the remedy for a mapping, which Python would read as its keys."""
-    keys = [str(key) for key in sample]
-    got = f"{type(sample).__name__} with {', '.join(map(repr, keys[:5])) or 'nothing'}"
-    if "text_pair" in keys:
-        return f"{got}{_ONE}; pass a string"
-    if "input_ids" in keys:
-        return f"{got}; pass the text itself, which is encoded here"
-    column = next((key for key in TEXT_COLUMNS if key in keys), keys[0] if keys else None)
-    return got if column is None else f"{got}; pass what it holds, such as {name}[{column!r}]"
+def _kind(value: object) -> str:
+    if isinstance(value, str):
+        return "a string"
+    return f"a {type(value).__name__} of {len(value)}" if isinstance(value, tuple | list) else type(value).__name__
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(map(repr, names))
+
+
+def _told(keys: list[Any], name: str) -> str:
+    """Name the keys of a mapping, and the remedy."""
+    names = [str(key) for key in keys]
+    told = f"with {', '.join(map(repr, names[:5])) or 'nothing'}"
+    if "input_ids" in names:
+        return f"{told}; pass the text itself, which is encoded here"
+    column = next((key for key in TEXT_COLUMNS if key in names), names[0] if names else None)
+    return told if column is None else f"{told}; pass its strings, such as {name}[{column!r}]"

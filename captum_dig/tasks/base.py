@@ -5,7 +5,7 @@ Takes a sample and the output of a model; gives encodings, and for each encoding
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from captum_dig.checks import one_of
 from captum_dig.errors import ModelError
 from captum_dig.models.encoding import Encoding, TextEncoder
-from captum_dig.models.samples import Overflow
+from captum_dig.models.samples import Overflow, SampleForm
+from captum_dig.models.words import Span
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,19 @@ class Choice:
 
     Attributes:
         row: The index of its encoding in the batch.
-        place: The place of the number in the output of that row, as integers: for a label its index.
-        target: The index of its name among the labels of the task.
+        place: The place of the number in the output of that row, as integers of at least 0: for a label its index.
+        target: The index of its name in `labels`.
+        labels: The names of the numbers that the model decides between, or only that of this one.
+        probabilities: The probability of each of them; NaN for one without.
+        span: Start and end of the part of the text that it is about, such as an entity; None for the whole text.
     """
 
     row: int
     place: tuple[int, ...]
     target: int
+    labels: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    span: Span | None = None
 
 
 class Task(ABC):
@@ -37,26 +44,54 @@ class Task(ABC):
 
     Attributes:
         auto_class: The class of Transformers that loads a model for this task.
+        kind: The name of such a model in messages.
+        pipeline: The name of the class of Transformers' pipelines for this task; empty where there is none.
+        form: The fields of a sample.
+        long: The field that is cut where a sample is too long; None for the longest, and for the last in windows.
+        several: Whether a text may have several numbers, or none, so that the result is always a list.
+        joint: Whether `choose` compares all encodings of a sample, so that they share a batch.
         output: The name of the explained number: ``"logit"``, ``"value"``.
-        labels: The names of the numbers that can be explained.
+        labels: The names of the numbers that can be explained, where they are the same for each text.
+        fields: The fields of a sample whose words are scored; the others keep their embeddings.
 
     Args:
         model: The model.
         output: The number to explain, where the task has several; None for its own.
+        fields: The fields to score, one or several; None for the task's own.
 
     Raises:
         ModelError: If the model does not fit this task.
-        ValueError: If the task has no such number.
+        ValueError: If the task has no such number or field.
     """
 
     auto_class: ClassVar[str]
+    kind: ClassVar[str] = "model"
+    pipeline: ClassVar[str] = ""
+    form: ClassVar[SampleForm] = SampleForm()
+    long: ClassVar[str | None] = None
+    several: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
     output: str = "logit"
     labels: tuple[str, ...] = ()
 
-    def __init__(self, model: nn.Module, output: str | None = None) -> None:
+    def __init__(self, model: nn.Module, output: str | None = None, fields: str | Sequence[str] | None = None) -> None:
         self.model = model
         if output is not None:
             self.output = one_of("output", output, self.outputs)
+        named = [fields] if isinstance(fields, str) else self.scored if fields is None else list(fields)
+        self.fields = tuple(one_of("fields", field, self.form.names) for field in named)
+        if not self.fields:
+            raise ValueError(f"fields must name at least one of {', '.join(self.form.names)}, got none")
+
+    @classmethod
+    def classes(cls) -> tuple[str, ...]:
+        """Return the ends of the names of Transformers' classes for this task."""
+        return (cls.auto_class.removeprefix("AutoModel"),)
+
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """The fields that are scored by default: all."""
+        return self.form.names
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -66,11 +101,11 @@ class Task(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def read(self, sample: Any, encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
-        """Encode one sample: by default a text.
+    def read(self, sample: Mapping[str, str], encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
+        """Encode one sample.
 
         Args:
-            sample: The sample.
+            sample: The texts of the sample by the names of their fields.
             encoder: The tokenizer.
             overflow: As in `TextEncoder.encode`.
             name: The name of the sample in messages.
@@ -79,9 +114,14 @@ class Task(ABC):
             One encoding, or one for each window.
 
         Raises:
-            ValueError: As in `TextEncoder.encode`.
+            ValueError: As in `TextEncoder.encode`, or if the sample has none of the fields to score.
         """
-        return encoder.encode(sample, overflow, name)
+        fixed = [field for field in sample if field not in self.fields]
+        if len(fixed) == len(sample):
+            raise ValueError(
+                f"{name} must have a field to score, one of {', '.join(self.fields)}, got {', '.join(sample)}"
+            )
+        return encoder.encode(sample, overflow, name, fixed=fixed, long=self.long)
 
     def resolve(self, wanted: Any) -> Any:
         """Check the wanted target before a model runs; `choose` gets the result.
@@ -115,7 +155,9 @@ class Task(ABC):
 
     @abstractmethod
     def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
-        """Choose the numbers to explain: at least one for each encoding, in order of the rows.
+        """Choose the numbers to explain, in order of the rows: one for each encoding, or for each sample if `joint`.
+
+        A task with `several` may choose more of them, or none.
 
         Args:
             output: The output of the model for the encodings, a batch of B.
@@ -135,10 +177,6 @@ class Task(ABC):
     def log_probability(self, output: Any, places: Tensor) -> Tensor | None:  # noqa: ARG002 - by default there is none
         """Pick the log-probabilities of the explained numbers, shape (N,); None where they have no meaning."""
         return None
-
-    def probabilities(self, output: Any) -> Tensor:
-        """Return the probability of each label, shape (B, C); NaN for a label without one."""
-        raise NotImplementedError
 
     @final
     def __call__(self, output: Any, places: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """LabelTask: one label of a sequence classifier, or the value of a regression.
 
-Takes a text and the logits of a model; gives the place of one logit. `captum_dig.text` makes a `Question` about it.
+Takes a text, or two that the model reads together, and the logits of a model; gives the place of one logit.
+`captum_dig.text` makes a `Question` about it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from captum_dig.checks import as_index
 from captum_dig.errors import ModelError
 from captum_dig.models.encoding import Encoding
+from captum_dig.models.samples import SampleForm
 from captum_dig.tasks.base import Choice, Task
 
 _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceClassification.from_pretrained(name) gives"
@@ -24,14 +26,19 @@ class LabelTask(Task):
     logit minus the logarithm of the summed exponentials of the others, cannot: a score of s multiplies the odds by
     exp(s). Where each label applies or not by itself, its logit is its log-odds.
 
+    A sample is a text, or a pair: ``{"text": ..., "text_pair": ...}``, such as a premise and a hypothesis, or a query
+    and a document.
+
     Args:
         model: A Hugging Face sequence classifier.
         output: ``"logit"``, ``"log_odds"``, ``"log_probability"`` or ``"probability"``; ``"value"`` for a regression.
             None for ``"logit"``, or the value.
+        fields: The fields whose words are scored: ``"text"``, ``"text_pair"``, or both; None for both. The other keeps
+            its embeddings.
 
     Raises:
         ModelError: If the configuration of the model names no labels.
-        ValueError: If `output` is something else.
+        ValueError: If `output` or `fields` is something else.
 
     Example:
         >>> from types import SimpleNamespace
@@ -44,13 +51,16 @@ class LabelTask(Task):
     """
 
     auto_class = "AutoModelForSequenceClassification"
+    kind = "sequence classifier"
+    pipeline = "TextClassificationPipeline"
+    form = SampleForm(("text",), ("text_pair",))
 
-    def __init__(self, model: nn.Module, output: str | None = None) -> None:
+    def __init__(self, model: nn.Module, output: str | None = None, fields: str | Sequence[str] | None = None) -> None:
         self.model, self.labels = model, labels_of(model)
         # A subclass may explain another number, and say so.
         if self.problem == "regression" and self.output == Task.output:
             self.output = "value"
-        super().__init__(model, output)
+        super().__init__(model, output, fields)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -97,16 +107,24 @@ class LabelTask(Task):
             )
         return index
 
-    def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
+    def choose(
+        self,
+        output: Any,
+        encodings: Sequence[Encoding],  # noqa: ARG002 - labels are the same for each text
+        wanted: Sequence[Any],
+    ) -> list[Choice]:
         """Choose one label for each text."""
+        probabilities = self.probabilities(output).detach().float().tolist()
         predicted = self._logits(output).argmax(dim=1).tolist()
         choices = []
-        for row, (likely, pair) in enumerate(zip(predicted, wanted, strict=True)):
-            place = tuple(likely if w is None else w for w in (pair if isinstance(pair, tuple) else (pair,)))
+        for row, pair in enumerate(wanted):
+            place = tuple(
+                predicted[row] if one is None else one for one in (pair if isinstance(pair, tuple) else (pair,))
+            )
             if len(place) == 2:
                 self._check_pair(*place)
-            choices.append(Choice(row, place, place[0]))
-        return choices[: len(encodings)]
+            choices.append(Choice(row, place, place[0], self.labels, tuple(probabilities[row])))
+        return choices
 
     def value(self, output: Any, places: Tensor) -> Tensor:
         """Pick the numbers of the labels; for two labels their difference."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from captum_dig.errors import ModelError
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.model import TextModel
+from captum_dig.models.samples import as_samples
 from captum_dig.tasks.base import Task
 from captum_dig.testing.contract import ContractError, must_be_close, must_be_equal
 from captum_dig.text.questions import Questions, ask
@@ -23,7 +24,7 @@ def check_task(
     """Check every promise of a task to explanations.
 
     - Each sample is read as at least one encoding, the same at every call.
-    - Each encoding gets at least one choice, in order, with a label.
+    - Each sample gets at least one choice, in order, with a label.
     - The explained number has a gradient, is the same at every call, and in a padded batch the same as alone.
     - Probabilities lie in [0, 1], and log-probabilities are not above 0.
 
@@ -47,18 +48,19 @@ def check_task(
         raise ContractError(f"{name} must leave __call__ alone, which checks the numbers; write value instead")
     text_model, task = TextModel(model), kind(model)
     encoder = TextEncoder(tokenizer, text_model.max_tokens(tokenizer))
-    encodings = []
-    for number, sample in enumerate(samples):
+    groups = []
+    for number, sample in enumerate(as_samples(samples, task.form)):
         read = task.read(sample, encoder, "truncate", f"sample {number}")
         if not read or read != task.read(sample, encoder, "truncate", f"sample {number}"):
             raise ContractError(f"{name}.read must give encodings, the same at every call, got {read}")
-        encodings.append(read[0])
+        groups.append(read if task.joint else read[:1])
+    encodings = [encoding for group in groups for encoding in group]
     with text_model.evaluating():
         together = _ask(name, text_model, task, encoder, encodings)
-        _check_choices(name, task, together, len(encodings))
+        _check_choices(name, together, [number for number, group in enumerate(groups) for _ in group])
         _check_values(name, together)
         if text_model.hides_padding(encoder):
-            alone = [_ask(name, text_model, task, encoder, [encoding]) for encoding in encodings]
+            alone = [_ask(name, text_model, task, encoder, group) for group in groups]
             values = torch.cat([_at_input(one) for one in alone])
             must_be_close(
                 f"{name}.value must not let other texts or padding change a number",
@@ -66,7 +68,7 @@ def check_task(
                 _at_input(together),
                 tolerance,
             )
-        _check_probabilities(name, text_model, task, encoder, encodings, together)
+        _check_log_probability(name, text_model, task, together)
 
 
 def _ask(name: str, model: TextModel, task: Task, encoder: TextEncoder, encodings: Sequence[Encoding]) -> Questions:
@@ -81,13 +83,21 @@ def _at_input(questions: Questions) -> Tensor:
     return questions.by_baseline[0].ends(rows_at_once=64)[0]
 
 
-def _check_choices(name: str, task: Task, questions: Questions, n_texts: int) -> None:
+def _check_choices(name: str, questions: Questions, samples: Sequence[int]) -> None:
     rows = [choice.row for choice in questions.choices]
-    if rows != sorted(rows) or set(rows) != set(range(n_texts)):
-        raise ContractError(f"{name}.choose must give each of the {n_texts} texts a choice, in order, got rows {rows}")
+    found = [samples[row] for row in rows if 0 <= row < len(samples)]
+    if rows != sorted(rows) or len(found) != len(rows) or set(found) != set(samples):
+        raise ContractError(
+            f"{name}.choose must give each of the {len(set(samples))} texts a choice, in order, got rows {rows}"
+        )
     for choice in questions.choices:
-        if not 0 <= choice.target < len(task.labels):
-            raise ContractError(f"{name}.choose must name one of the {len(task.labels)} labels, got {choice.target}")
+        if not 0 <= choice.target < len(choice.labels):
+            raise ContractError(f"{name}.choose must name one of the {len(choice.labels)} labels, got {choice.target}")
+        if len(choice.probabilities) != len(choice.labels) or any(p < 0 or p > 1 for p in choice.probabilities):
+            raise ContractError(
+                f"{name}.choose must give each label a probability in [0, 1], or NaN, got {choice.probabilities} "
+                f"for {choice.labels}"
+            )
 
 
 def _check_values(name: str, questions: Questions) -> None:
@@ -101,25 +111,10 @@ def _check_values(name: str, questions: Questions) -> None:
     must_be_equal(f"{name}.value must be the same at every call", values.detach(), again.detach())
 
 
-def _check_probabilities(
-    name: str,
-    model: TextModel,
-    task: Task,
-    encoder: TextEncoder,
-    encodings: Sequence[Encoding],
-    questions: Questions,
-) -> None:
-    found = questions.probabilities
-    if found.shape != (len(encodings), len(task.labels)):
-        raise ContractError(
-            f"{name}.probabilities must have shape ({len(encodings)}, {len(task.labels)}), got {tuple(found.shape)}"
-        )
-    if bool(((found < 0) | (found > 1)).any()):
-        raise ContractError(f"{name}.probabilities must lie in [0, 1], or be NaN, got {found.tolist()}")
-    inputs = {key: tensor.to(model.device) for key, tensor in encoder.pad(encodings).items()}
+def _check_log_probability(name: str, model: TextModel, task: Task, questions: Questions) -> None:
+    question = questions.by_baseline[0]
     with torch.no_grad():
-        output = model.output(**inputs)
-    rows = {choice.row: choice.place for choice in questions.choices}
-    logs = task.log_probability(output, torch.tensor([rows[i] for i in range(len(encodings))], device=model.device))
-    if logs is not None and (logs.shape != (len(encodings),) or bool((logs > 1e-6).any())):
+        output = model.output(**dict(zip(questions.names, question.columns, strict=True)))
+        logs = task.log_probability(output, question.places)
+    if logs is not None and (logs.shape != (len(question.places),) or bool((logs > 1e-6).any())):
         raise ContractError(f"{name}.log_probability must give numbers of at most 0, shape (N,), got {logs.tolist()}")

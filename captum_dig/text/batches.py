@@ -62,6 +62,8 @@ class BatchExplainer:
         """
         with self.model.evaluating():
             questions = ask(self.model, self.task, self.encoder, self.baseline_ids, encodings, wanted)
+            if not questions.choices:
+                return []
             scores = score(self.method, questions.by_baseline, self.plan)
         tokens = scores.values.tolist()
         ends = [question.ends(self.plan.rows_at_once) for question in questions.by_baseline]
@@ -69,7 +71,6 @@ class BatchExplainer:
         baseline_values = torch.stack([at_baseline for _, at_baseline in ends]).mean(dim=0).tolist()
         question = questions.by_baseline[0]
         anchors = self._anchor_words(encodings)
-        probabilities = questions.probabilities.tolist()
         results = []
         for number, choice in enumerate(questions.choices):
             encoding = encodings[choice.row]
@@ -83,8 +84,8 @@ class BatchExplainer:
                     token_scores=tuple(tokens[number][: len(encoding.ids)]),
                     word_offsets=encoding.word_offsets,
                     word_scores=tuple(sum(tokens[number][j] for j in word) for word in encoding.words),
-                    labels=self.task.labels,
-                    probabilities=tuple(probabilities[choice.row]),
+                    labels=choice.labels,
+                    probabilities=choice.probabilities,
                     target=choice.target,
                     input_value=input_values[number],
                     baseline_value=baseline_values[number],
@@ -97,6 +98,8 @@ class BatchExplainer:
                     if scores.draws is None
                     else _word_errors(scores.draws[number], question.words_of(number)),
                     converged=None if scores.converged is None else scores.converged[number],
+                    fields=encoding.fields,
+                    span=choice.span,
                 )
             )
         far = any(

@@ -1,4 +1,4 @@
-"""TextExplainer: from a sentence and a Hugging Face classifier to the words that drove the decision.
+"""TextExplainer: from a sentence and a Hugging Face model to the words that drove its decision.
 
 Takes texts; gives a frozen `TextAttribution` for each. It connects the stages of the flow: it makes a `Vocabulary` of
 the model's rows, and a method over it from a name of the catalogue. `BatchExplainer` then scores the texts by that
@@ -6,7 +6,8 @@ method. `captum_dig.comparison` and the command line build on it.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from captum_dig import __version__
 from captum_dig.catalogue import CATALOGUE, Catalogue
@@ -23,9 +24,9 @@ from captum_dig.errors import ModelError
 from captum_dig.methods.base import AttributionMethod, Plan
 from captum_dig.methods.named import NamedMethods, Strategy
 from captum_dig.models.encoding import Encoding, TextEncoder
-from captum_dig.models.loading import check_tokenizer, load_pretrained
+from captum_dig.models.loading import Head, check_tokenizer, load_pretrained
 from captum_dig.models.model import TextModel
-from captum_dig.models.samples import OVERFLOWS, Overflow, as_texts
+from captum_dig.models.samples import OVERFLOWS, Overflow, Sample, as_samples, is_sample
 from captum_dig.paths import MonotonicPath, PathGenerator, Walk
 from captum_dig.paths.anchors import Greedy
 from captum_dig.paths.folders import TableFolder
@@ -48,7 +49,7 @@ Baseline: TypeAlias = str | int
 
 
 class TextExplainer:
-    """Explain a text classifier's decisions with integrated gradients along a path of your choice.
+    """Explain a text model's decisions with integrated gradients along a path of your choice.
 
     Special tokens keep their place in the baseline and score exactly 0. Token ids, masks and positions stay those of
     the text along the whole path; only the word embeddings move.
@@ -57,9 +58,10 @@ class TextExplainer:
     explainer can be copied, and sent to another process. If the model has been trained since, its rows are read again.
 
     Args:
-        model: A Hugging Face sequence classifier.
+        model: A Hugging Face model for one of the tasks, such as a sequence classifier.
         tokenizer: Its tokenizer.
-        task: The task: a name of the catalogue, or a subclass of `Task`.
+        task: The task: a name of the catalogue, or a subclass of `Task`. ``"auto"`` follows from the model's class, and
+            is ``"labels"`` where the class tells nothing.
         output: The number to explain, as in `LabelTask`: for labels ``"logit"``, ``"log_odds"``, ``"log_probability"``
             or ``"probability"``; None for the task's own.
         strategy: How tokens are scored. ``"staggered"`` is a `StaggeredPath` along the straight line,
@@ -77,6 +79,7 @@ class TextExplainer:
         catalogue: The catalogue for names; ``CATALOGUE.plus(entries)`` adds the entries of a plug-in.
         cache: The folder for ranked tables. True means the folder in the environment variable CAPTUM_DIG_CACHE, or else
             the platform's folder for caches. False means none.
+        options: Further arguments of the task, such as `fields`: the fields of a sample whose words are scored.
 
     Attributes:
         classifier: The model as a function of embeddings.
@@ -88,6 +91,7 @@ class TextExplainer:
     Raises:
         ModelError: If model or tokenizer cannot be explained.
         VocabularyError: If the embeddings hold NaN or infinity.
+        TypeError: If there is no such argument.
         ValueError: If another argument is wrong.
 
     Example:
@@ -105,7 +109,7 @@ class TextExplainer:
         model: "PreTrainedModel",
         tokenizer: "PreTrainedTokenizerBase",
         *,
-        task: str | type[Task] = "labels",
+        task: str | type[Task] = "auto",
         output: str | None = None,
         strategy: Strategy = "staggered",
         n_anchors: int = 30,
@@ -116,11 +120,13 @@ class TextExplainer:
         name: str | None = None,
         catalogue: Catalogue = CATALOGUE,
         cache: bool | str | Path = True,
+        **options: Any,
     ) -> None:
         self.classifier = TextModel(model, name)
         self.catalogue = catalogue
-        made = catalogue.find(task, "task", argument="task").load() if isinstance(task, str) else task
-        self.task: Task = made(model) if output is None else made(model, output)
+        self.task = _made(
+            _kind(task, catalogue, model), model, options if output is None else options | {"output": output}
+        )
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
         self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
@@ -145,14 +151,16 @@ class TextExplainer:
         cls,
         name_or_folder: str | Path,
         *,
+        task: str | type[Task] = "auto",
         dtype: torch.dtype = torch.float32,
         trust_remote_code: bool = False,
         **options: Any,
     ) -> "TextExplainer":
-        """Load a classifier by its name on the Hugging Face hub or from a folder.
+        """Load a model by its name on the Hugging Face hub or from a folder.
 
         Args:
             name_or_folder: The name or folder of a whole model, or of a PEFT adapter (LoRA and others).
+            task: As in the constructor; ``"auto"`` follows from the class that the model was trained with.
             dtype: The type to load the weights as.
             trust_remote_code: Whether Python code that comes with the model may run. Read it first.
             options: Further arguments of the constructor.
@@ -161,33 +169,41 @@ class TextExplainer:
             The explainer.
 
         Raises:
-            ModelError: If there is no such model, its files cannot be read, or it is not a fine-tuned sequence
-                classifier.
+            ModelError: If there is no such model, its files cannot be read, or it was not trained for the task.
         """
-        model, tokenizer = load_pretrained(name_or_folder, dtype, trust_remote_code=trust_remote_code)
-        return cls(model, tokenizer, **{"name": str(name_or_folder), **options})
+        catalogue: Catalogue = options.get("catalogue", CATALOGUE)
+        found: list[type[Task]] = []
+
+        def head(trained: str) -> Head:
+            found.append(_kind(task, catalogue, trained))
+            return Head(found[0].auto_class, found[0].kind)
+
+        model, tokenizer = load_pretrained(name_or_folder, dtype, head, trust_remote_code=trust_remote_code)
+        return cls(model, tokenizer, task=found[0], **{"name": str(name_or_folder), **options})
 
     @classmethod
     def from_pipeline(cls, pipeline: "Pipeline", **options: Any) -> "TextExplainer":
-        """Take model and tokenizer from a ``pipeline("text-classification")``.
+        """Take model and tokenizer from a pipeline of Transformers, and the task that fits it.
 
         Args:
-            pipeline: The pipeline.
+            pipeline: The pipeline, such as that of ``pipeline("text-classification")``.
             options: Further arguments of the constructor.
 
         Returns:
             The explainer.
 
         Raises:
-            ModelError: If the pipeline has no tokenizer or does not classify texts.
+            ModelError: If the pipeline has no tokenizer or is for another task.
         """
-        from transformers import TextClassificationPipeline
-
-        if not isinstance(pipeline, TextClassificationPipeline):
-            raise ModelError(f"pipeline must be a TextClassificationPipeline, got {type(pipeline).__name__}")
+        tasks = [entry.load() for entry in options.get("catalogue", CATALOGUE) if entry.kind == "task"]
+        names = [kind.__name__ for kind in type(pipeline).__mro__]
+        found = next((one for one in tasks if one.pipeline in names), None)
+        if found is None:
+            known = ", ".join(dict.fromkeys(one.pipeline for one in tasks if one.pipeline))
+            raise ModelError(f"pipeline must be one of {known}, got {type(pipeline).__name__}")
         model: Any = pipeline.model
         tokenizer: Any = pipeline.tokenizer
-        return cls(model, tokenizer, **options)
+        return cls(model, tokenizer, **{"task": found, **options})
 
     @classmethod
     def demo(cls, **options: Any) -> "TextExplainer":
@@ -204,7 +220,7 @@ class TextExplainer:
 
     def explain(
         self,
-        texts: str | Sequence[str],
+        texts: Sample | Sequence[Sample] | None = None,
         target: Target | Sequence[Target] = "predicted",
         baseline: Baseline | Sequence[Baseline] = "pad",
         *,
@@ -218,13 +234,15 @@ class TextExplainer:
         batch_size: int = 8,
         internal_batch_size: int = 64,
         overflow: Overflow = "truncate",
+        **fields: str,
     ) -> TextAttribution | list[TextAttribution]:
         """Explain one text or many.
 
         Args:
-            texts: A text, or a sequence of texts.
+            texts: A text, or a mapping from the names of its fields to texts, such as ``{"text": ..., "text_pair":
+                ...}``; or a sequence of these. None if all fields are given by name.
             target: The class to explain: ``"predicted"``, a label's name or its index; or a sequence of these, one for
-                each text.
+                each text. Other tasks take other targets.
             baseline: The token that replaces every word at the start of the path: ``"pad"``, ``"mask"``, ``"unk"`` or
                 another special token's role, a token of the vocabulary, or its id. ``"token:zero"`` is the word where
                 ``"zero"`` could mean another kind of baseline. Several baselines share the steps, and the result is the
@@ -246,10 +264,11 @@ class TextExplainer:
                 memory only.
             overflow: For texts longer than the model reads: ``"truncate"`` with a warning, ``"windows"`` that are
                 explained one by one, or an ``"error"``.
+            fields: The other fields of a single text: ``explain("A man eats.", text_pair="Someone eats.")``.
 
         Returns:
-            A result for a single text, else a list. With ``overflow="windows"`` it is always a list, with a result for
-            each window.
+            A result for a single text, else a list. It is always a list for a task with several numbers for a text,
+            such as the entities in it. It is one with ``overflow="windows"``, too, with a result for each window.
 
         Raises:
             TypeError: If `texts` is something else.
@@ -257,10 +276,11 @@ class TextExplainer:
                 be words, and the tokenizer has too few readable words.
             ModelError: If the model's output is not finite, or does not fit the task.
         """
-        single = isinstance(texts, str)
+        samples: Any = self._joined(texts, fields)
+        single = is_sample(samples)
         results = list(
             self.explain_each(
-                [texts] if isinstance(texts, str) else texts,
+                [samples] if single else samples,
                 target,
                 baseline,
                 contrast=contrast,
@@ -275,11 +295,12 @@ class TextExplainer:
                 overflow=overflow,
             )
         )
-        return results[0] if single and overflow != "windows" else results
+        listed = self.task.several or (overflow == "windows" and not self.task.joint)
+        return results[0] if single and not listed else results
 
     def explain_each(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Sample],
         target: Target | Sequence[Target] = "predicted",
         baseline: Baseline | Sequence[Baseline] = "pad",
         *,
@@ -332,8 +353,8 @@ class TextExplainer:
         )
         batch_size = at_least_one("batch_size", batch_size)
         one_of("overflow", overflow, OVERFLOWS)
-        texts = as_texts(texts)
-        wanted = self._wanted(target, contrast, len(texts))
+        samples = as_samples(texts, self.task.form)
+        wanted = self._wanted(target, contrast, len(samples))
         strategy = self._strategy if strategy is None else strategy
         chosen = self.method(strategy)
         baseline_ids = self._baseline_ids(baseline)
@@ -348,8 +369,8 @@ class TextExplainer:
             **plan.describe(chosen, len(baseline_ids)),
         )
         # Texts that take gradients by need are attributed one by one: padding would only cost time.
-        together = n_steps != "auto" and len(texts) > 1 and self._pads
-        batches = self._batches(texts, wanted, batch_size if together else 1, overflow)
+        together = n_steps != "auto" and len(samples) > 1 and self._pads
+        batches = self._batches(samples, wanted, batch_size if together else 1, overflow)
         explain = BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings)
         return self._results(batches, explain, strategy)
 
@@ -419,29 +440,50 @@ class TextExplainer:
                 explain.method.path.store()
 
     def _batches(
-        self, texts: list[str], targets: list[Any], batch_size: int, overflow: Overflow
+        self, samples: list[dict[str, str]], targets: list[Any], batch_size: int, overflow: Overflow
     ) -> Iterator[tuple[list[Encoding], list[Any]]]:
         encodings: list[Encoding] = []
         wanted: list[Any] = []
-        for number, (text, target) in enumerate(zip(texts, targets, strict=True)):
-            name = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
+        for number, (sample, target) in enumerate(zip(samples, targets, strict=True)):
+            name = "the text" if len(samples) == 1 else f"text {number + 1} of {len(samples)}"
             try:
-                windows = self.task.read(text, self.encoder, overflow, name)
-                for encoding in windows:
+                read = self.task.read(sample, self.encoder, overflow, name)
+                for encoding in read:
                     check_ids(encoding, len(self.vocabulary), name)
             except ValueError:
                 # The texts before it are still explained.
                 if encodings:
                     yield encodings, wanted
                 raise
-            for encoding in windows:
-                encodings.append(encoding)
-                wanted.append(target)
-                if len(encodings) == batch_size:
+            for part in [read] if self.task.joint else [[encoding] for encoding in read]:
+                encodings += part
+                wanted += [target] * len(part)
+                if len(encodings) >= batch_size:
                     yield encodings, wanted
                     encodings, wanted = [], []
         if encodings:
             yield encodings, wanted
+
+    def _joined(self, texts: Sample | Sequence[Sample] | None, fields: Mapping[str, str]) -> Sample | Sequence[Sample]:
+        """Put the fields of a single sample together that were given apart."""
+        form = self.task.form
+        if unknown := [name for name in fields if name not in form.names]:
+            raise TypeError(
+                f"explain has no argument {unknown[0]!r}; the fields of a text are {', '.join(map(repr, form.names))}"
+            )
+        if texts is None:
+            if not fields:
+                raise TypeError(f"texts must be {form}, or a sequence of these, got nothing")
+            return dict(fields)
+        if not fields:
+            return texts
+        if not isinstance(texts, str):
+            raise TypeError(
+                f"texts must be one string beside {', '.join(map(repr, fields))}, got {type(texts).__name__}; "
+                "put all fields into one mapping for each text"
+            )
+        missing = next((name for name in form.required if name not in fields), form.required[0])
+        return {missing: texts} | dict(fields)
 
     @property
     def _pads(self) -> bool:
@@ -512,7 +554,7 @@ class TextExplainer:
         if contrast is None:
             return None
         index = as_index(contrast)
-        return str(contrast) if index is None else self.task.labels[index]
+        return str(contrast) if index is None or not self.task.labels else self.task.labels[index]
 
     def _wanted(self, target: Target | Sequence[Target], contrast: Target | None, n_texts: int) -> list[Any]:
         """The wanted target of each text, resolved by the task."""
@@ -521,6 +563,30 @@ class TextExplainer:
         if len(wanted) != n_texts:
             raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
         return [self.task.resolve(one) if contrast is None else self.task.against(one, contrast) for one in wanted]
+
+
+def _kind(task: str | type[Task], catalogue: Catalogue, model: object) -> type[Task]:
+    """Look up a task; ``"auto"`` is the first one for the class of a model, given by itself or by name."""
+    if isinstance(task, type) and issubclass(task, Task):
+        return task
+    if task != "auto":
+        found: type[Task] = catalogue.find(task, "task", argument="task", remedy="or 'auto'").load()
+        return found
+    names = [model] if isinstance(model, str) else [kind.__name__ for kind in type(model).__mro__]
+    tasks: list[type[Task]] = [entry.load() for entry in catalogue if entry.kind == "task"]
+    suited = (one for one in tasks if any(name.endswith(one.classes()) for name in names))
+    return next(suited, tasks[0])
+
+
+def _made(kind: type[Task], model: nn.Module, options: Mapping[str, Any]) -> Task:
+    """Make a task, and name the argument that it does not have."""
+    known = list(inspect.signature(kind).parameters)[1:]
+    if unknown := [name for name in options if name not in known]:
+        raise TypeError(
+            f"TextExplainer must have only its own arguments and those of the task, {', '.join(known)} "
+            f"for {kind.__name__}, got {unknown[0]!r}"
+        )
+    return kind(model, **options)
 
 
 def _walk(

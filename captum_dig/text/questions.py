@@ -44,15 +44,13 @@ class Questions:
     """The same numbers of the same texts, asked from each baseline.
 
     Attributes:
-        by_baseline: A question for each baseline; its rows are those of `choices`.
-        choices: The explained numbers, one or more for each text.
-        probabilities: The probability of each label at the texts, shape (B, C), float32.
+        by_baseline: A question for each baseline; its rows are those of `choices`. Empty where there are none.
+        choices: The explained numbers, in order of the texts.
         names: The names of the columns for the model.
     """
 
     by_baseline: tuple[Question, ...]
     choices: tuple[Choice, ...]
-    probabilities: Tensor
     names: tuple[str, ...]
 
 
@@ -87,8 +85,13 @@ def ask(
     with torch.no_grad():
         output = model.output_from(ends, **inputs)
     choices = task.choose(output, encodings, wanted)
-    places = ids.new_tensor([choice.place for choice in choices], dtype=torch.int64)
+    width = max((len(choice.place) for choice in choices), default=0)
+    places = ids.new_tensor(
+        [(*choice.place, *[-1] * (width - len(choice.place))) for choice in choices], dtype=torch.int64
+    )
     rows = ids.new_tensor([choice.row for choice in choices], dtype=torch.int64)
+    if not choices:
+        return Questions((), (), tuple(inputs))
     everyone = torch.equal(rows, torch.arange(len(ids), device=ids.device))
     forward = ScalarModel(model, tuple(inputs), task)
     words = word_numbers(encodings, ids.shape[1])
@@ -108,13 +111,12 @@ def ask(
         )
         at_input, at_baseline = question.ends(len(ids))
         questions.append(replace(question, at_input=at_input, at_baseline=at_baseline))
-    probabilities = task.probabilities(output).detach().float()
     known = torch.stack([end for q in questions for end in (q.at_input, q.at_baseline) if end is not None])
     if not bool(known.isfinite().all()):
         raise ModelError(
             f"the output of {model.name} must be finite, got NaN or infinity; check its weights, or load it in float32"
         )
-    return Questions(tuple(questions), tuple(choices), probabilities, tuple(inputs))
+    return Questions(tuple(questions), tuple(choices), tuple(inputs))
 
 
 def check_ids(encoding: Encoding, n_rows: int, name: str) -> None:

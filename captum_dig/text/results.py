@@ -6,12 +6,14 @@ JSON and drawn by `captum_dig.visualization`. The command line comes next.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from captum_dig.fields import Field
 from captum_dig.records import (
     TO_DICT,
     check_keys,
@@ -47,6 +49,14 @@ LARGE_DELTA_PERCENT = 5.0
 # Somewhat more than the true error, in the median.
 LARGE_ERROR_PERCENT = 15.0
 
+
+def _field(name: str, value: Any) -> Field:
+    """Convert a name with a start and an end."""
+    if not isinstance(value, tuple | list) or len(value) != 3:
+        raise ValueError(f"{name} must be a name, a start and an end, got {value!r}; pass a Field")
+    return Field(string(f"{name}[0]", value[0]), *span(name, value[1:]))
+
+
 _REALS = ("token_scores", "word_scores", "probabilities", "input_value", "baseline_value")
 _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
     "text": string,
@@ -68,9 +78,11 @@ _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
     "error_percent": lambda name, value: None if value is None else real(name, value),
     "word_errors": lambda name, value: None if value is None else tuple_of(real)(name, value),
     "converged": lambda name, value: None if value is None else flag(name, value),
+    "fields": tuple_of(_field),
+    "span": lambda name, value: None if value is None else span(name, value),
 }
 # Fields that not every explanation has; readers of the others need not know of them.
-_OPTIONAL = ("error_percent", "word_errors", "converged")
+_OPTIONAL = {"error_percent": None, "word_errors": None, "converged": None, "fields": (), "span": None}
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,6 +117,8 @@ class TextAttribution:
         word_errors: The standard error of each word's score over the orders of a staggered path; None for a path that
             draws none, or too few.
         converged: With ``n_steps="auto"``, whether the error and the spread came within the tolerances; else None.
+        fields: The names and places of the fields in `text`, where the sample has several; each stands on its own line.
+        span: Start and end of the part of `text` that the explained number is about, such as an entity; None for all.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -132,6 +146,8 @@ class TextAttribution:
     error_percent: float | None = None
     word_errors: tuple[float, ...] | None = None
     converged: bool | None = None
+    fields: tuple[Field, ...] = ()
+    span: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         for name, convert in _CONVERTERS.items():
@@ -175,7 +191,7 @@ class TextAttribution:
         return hash(self._values())
 
     def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def _check_lengths(self, leader: str, followers: tuple[str, ...]) -> None:
         expected = len(getattr(self, leader))
@@ -279,7 +295,7 @@ class TextAttribution:
             headline[-1] = ("Error", self._errors())
         if self.truncated:
             headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
-        settings = [(field.name, getattr(self.settings, field.name)) for field in fields(self.settings)]
+        settings = [(field.name, getattr(self.settings, field.name)) for field in dataclasses.fields(self.settings)]
         cut_off = "cut off: the model did not read this" if self.truncated else ""
         return Picture(
             segments=cut_text(
@@ -358,9 +374,9 @@ class TextAttribution:
             A dictionary of lists, strings, numbers, booleans and None.
         """
         data: dict[str, Any] = {"format": FORMAT, "format_version": FORMAT_VERSION}
-        data |= {field.name: to_json(getattr(self, field.name)) for field in fields(self)}
-        for name in _OPTIONAL:
-            if data[name] is None:
+        data |= {field.name: to_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        for name, default in _OPTIONAL.items():
+            if getattr(self, name) == default:
                 del data[name]
         if self.settings.contrast is None:
             del data["settings"]["contrast"]
@@ -386,7 +402,7 @@ class TextAttribution:
         """
         values = of_format("data", data, FORMAT, FORMAT_VERSION, TO_DICT)
         values.pop("derived", None)
-        values = dict.fromkeys(_OPTIONAL) | values
+        values = _OPTIONAL | values
         check_keys("data", values, cls)
         check_keys("settings", values["settings"], ExplanationSettings, optional=("contrast",))
         values["settings"] = ExplanationSettings(**values["settings"])
