@@ -332,6 +332,44 @@ CATALOGUE: Final = Catalogue(
             aliases=("pairs",),
         ),
         Entry(
+            "zero_shot",
+            "task",
+            "zero-shot",
+            "captum_dig.tasks.zero_shot:ZeroShotTask",
+            "one of the labels that you name, by a model of natural language inference",
+        ),
+        Entry(
+            "tokens",
+            "task",
+            "tokens",
+            "captum_dig.tasks.tokens:TokenTask",
+            "the entities of a text, or the label of a word",
+            aliases=("ner",),
+        ),
+        Entry(
+            "spans",
+            "task",
+            "spans",
+            "captum_dig.tasks.spans:SpanTask",
+            "the answer to a question in a context",
+            aliases=("question_answering",),
+        ),
+        Entry(
+            "masked_word",
+            "task",
+            "masked word",
+            "captum_dig.tasks.masked:MaskedWordTask",
+            "the word in the place of a mask",
+            aliases=("fill_mask",),
+        ),
+        Entry(
+            "continuation",
+            "task",
+            "continuation",
+            "captum_dig.tasks.continuation:ContinuationTask",
+            "the continuation of a prompt by a language model, given or generated",
+        ),
+        Entry(
             "text", "format", "text", "captum_dig.visualization.formats:TextFormat", "words and signs, for a terminal"
         ),
         Entry(

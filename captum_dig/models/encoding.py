@@ -112,6 +112,7 @@ class TextEncoder:
         *,
         fixed: Collection[str] = (),
         long: str | None = None,
+        overlap: int = 0,
     ) -> list[Encoding]:
         """Encode one text, or two that the model reads together.
 
@@ -123,6 +124,7 @@ class TextEncoder:
             fixed: The fields that are not explained: their tokens keep their embeddings.
             long: The field that is cut where the sample is too long; None for the longest, and for the last one in
                 windows.
+            overlap: The number of tokens that neighbouring windows share, at most half of a window.
 
         Returns:
             One encoding; several windows where `overflow` is ``"windows"`` and the text is too long.
@@ -148,7 +150,7 @@ class TextEncoder:
             self._check_room(name, names, whole, number)
         surplus = len(whole) - self.max_tokens
         if overflow == "windows":
-            return self._windows(sample, whole, number or 0, name, fixed)
+            return self._windows(sample, whole, number or 0, name, fixed, overlap)
         message = f"{name} has {len(whole)} tokens, {surplus} more than the {self.max_tokens} that the model reads"
         if overflow == "error":
             raise ValueError(f"{message}; shorten it, or pass overflow='truncate' or overflow='windows'")
@@ -303,7 +305,13 @@ class TextEncoder:
             )
 
     def _windows(
-        self, sample: Mapping[str, str], whole: Reading, number: int, name: str, fixed: Collection[str]
+        self,
+        sample: Mapping[str, str],
+        whole: Reading,
+        number: int,
+        name: str,
+        fixed: Collection[str],
+        overlap: int,
     ) -> list[Encoding]:
         """Cut one field into parts that fit the model, between words unless a word is longer than a window."""
         names, texts = list(sample), list(sample.values())
@@ -348,7 +356,7 @@ class TextEncoder:
             kept = self._reader.read(tuple(window.values()), self.max_tokens, number)
             if len(kept):
                 windows.append(replace(self._encoding(window, kept, read, fixed, begin), part=len(windows)))
-            begin = end
+            begin = end if end == len(text) else _again(ends, last_of_token, begin, end, min(overlap, room // 2))
         return windows
 
     def _fits(self, part: Callable[[int, int], Mapping[str, str]], begin: int, end: int) -> bool:
@@ -367,6 +375,13 @@ def _check_characters(sample: Mapping[str, str], name: str) -> None:
                 f"{named} must be text that UTF-8 can hold, got {text[error.start]!r} at character {error.start}; "
                 "decode it again from its source"
             ) from error
+
+
+def _again(ends: Sequence[int], last_of_token: Sequence[int], begin: int, end: int, overlap: int) -> int:
+    """Find the beginning of the next window, at most some tokens before the end of the last one."""
+    earliest = bisect_right(last_of_token, end) - overlap
+    possible = (place for place in ends if begin < place < end and bisect_right(last_of_token, place) >= earliest)
+    return next(possible, end) if overlap else end
 
 
 def _longest(fits: Callable[[int], bool], ends: Sequence[int]) -> int | None:

@@ -4,6 +4,7 @@ Takes a sample and the output of a model; gives encodings, and for each encoding
 `captum_dig.text` makes a `Question` about that scalar.
 """
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, final
 
 from torch import Tensor, nn
 
-from captum_dig.checks import one_of
+from captum_dig.checks import as_index, one_of
 from captum_dig.errors import ModelError
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow, SampleForm
@@ -48,7 +49,6 @@ class Task(ABC):
         pipeline: The name of the class of Transformers' pipelines for this task; empty where there is none.
         form: The fields of a sample.
         long: The field that is cut where a sample is too long; None for the longest, and for the last in windows.
-        several: Whether a text may have several numbers, or none, so that the result is always a list.
         joint: Whether `choose` compares all encodings of a sample, so that they share a batch.
         output: The name of the explained number: ``"logit"``, ``"value"``.
         labels: The names of the numbers that can be explained, where they are the same for each text.
@@ -69,7 +69,6 @@ class Task(ABC):
     pipeline: ClassVar[str] = ""
     form: ClassVar[SampleForm] = SampleForm()
     long: ClassVar[str | None] = None
-    several: ClassVar[bool] = False
     joint: ClassVar[bool] = False
     output: str = "logit"
     labels: tuple[str, ...] = ()
@@ -79,9 +78,9 @@ class Task(ABC):
         if output is not None:
             self.output = one_of("output", output, self.outputs)
         named = [fields] if isinstance(fields, str) else self.scored if fields is None else list(fields)
-        self.fields = tuple(one_of("fields", field, self.form.names) for field in named)
+        self.fields = tuple(one_of("fields", field, self.shown) for field in named)
         if not self.fields:
-            raise ValueError(f"fields must name at least one of {', '.join(self.form.names)}, got none")
+            raise ValueError(f"fields must name at least one of {', '.join(self.shown)}, got none")
 
     @classmethod
     def classes(cls) -> tuple[str, ...]:
@@ -89,14 +88,42 @@ class Task(ABC):
         return (cls.auto_class.removeprefix("AutoModel"),)
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The fields that the model reads: by default those of a sample."""
+        return self.form.names
+
+    @property
     def scored(self) -> tuple[str, ...]:
         """The fields that are scored by default: all."""
-        return self.form.names
+        return self.shown
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the numbers that can be explained: by default only one."""
         return (self.output,)
+
+    @classmethod
+    def make(cls, model: nn.Module, tokenizer: Any, **options: Any) -> "Task":
+        """Make a task of this class; one that looks up words gets the tokenizer, too.
+
+        Args:
+            model: The model.
+            tokenizer: Its tokenizer.
+            options: Further arguments.
+
+        Raises:
+            TypeError: If the class has no such argument.
+        """
+        known = list(inspect.signature(cls).parameters)[1:]
+        own = [name for name in known if name != "tokenizer"]
+        if unknown := [name for name in options if name not in own]:
+            raise TypeError(
+                f"TextExplainer must have only its own arguments and those of the task, {', '.join(own)} "
+                f"for {cls.__name__}, got {unknown[0]!r}"
+            )
+        made: Any = cls
+        task: Task = made(model, **options | ({"tokenizer": tokenizer} if "tokenizer" in known else {}))
+        return task
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -123,6 +150,31 @@ class Task(ABC):
             )
         return encoder.encode(sample, overflow, name, fixed=fixed, long=self.long)
 
+    def label_index(self, wanted: Any) -> int | None:
+        """Find one of `labels` by its name, in any case, or its index; None for ``"predicted"``.
+
+        Args:
+            wanted: The `target` of the user.
+
+        Raises:
+            ValueError: If there is no such label; the message lists them.
+        """
+        if isinstance(wanted, str) and wanted == "predicted":
+            return None
+        if isinstance(wanted, str):
+            if wanted in self.labels:
+                return self.labels.index(wanted)
+            folded = [name.casefold() for name in self.labels]
+            if folded.count(wanted.casefold()) == 1:
+                return folded.index(wanted.casefold())
+        index = as_index(wanted)
+        if index is None or index >= len(self.labels):
+            names = ", ".join(map(repr, self.labels))
+            raise ValueError(
+                f"target must be 'predicted', one of {names}, or an index below {len(self.labels)}, got {wanted!r}"
+            )
+        return index
+
     def resolve(self, wanted: Any) -> Any:
         """Check the wanted target before a model runs; `choose` gets the result.
 
@@ -133,6 +185,10 @@ class Task(ABC):
             ValueError: If there is no such target.
         """
         return wanted
+
+    def several(self, wanted: Any) -> bool:  # noqa: ARG002 - most tasks have one number for each text
+        """Whether a text may have several numbers, or none, for the `target` of the user; a result is then a list."""
+        return False
 
     def against(self, wanted: Any, contrast: Any) -> Any:  # noqa: ARG002 - by default there is no second one
         """Check the wanted target and another one, to explain why the first and not the second.
@@ -157,7 +213,7 @@ class Task(ABC):
     def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
         """Choose the numbers to explain, in order of the rows: one for each encoding, or for each sample if `joint`.
 
-        A task with `several` may choose more of them, or none.
+        A task where `several` holds may choose more of them, or none.
 
         Args:
             output: The output of the model for the encodings, a batch of B.

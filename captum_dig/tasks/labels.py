@@ -4,8 +4,8 @@ Takes a text, or two that the model reads together, and the logits of a model; g
 `captum_dig.text` makes a `Question` about it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from captum_dig.errors import ModelError
 from captum_dig.models.encoding import Encoding
 from captum_dig.models.samples import SampleForm
 from captum_dig.tasks.base import Choice, Task
+from captum_dig.tasks.numbers import OUTPUTS, number_of
 
 _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceClassification.from_pretrained(name) gives"
 
@@ -66,7 +67,7 @@ class LabelTask(Task):
     def outputs(self) -> tuple[str, ...]:
         """The names of the numbers that can be explained."""
         own = (self.output,)
-        return own if self.problem == "regression" or own[0] not in _OUTPUTS else tuple(_OUTPUTS)
+        return own if self.problem == "regression" or own[0] not in OUTPUTS else tuple(OUTPUTS)
 
     def against(self, wanted: Any, contrast: Any) -> tuple[int | None, int | None]:
         """Find two different classes; the difference of their numbers is explained.
@@ -91,21 +92,7 @@ class LabelTask(Task):
         Raises:
             ValueError: If there is no such class; the message lists the classes.
         """
-        if isinstance(wanted, str) and wanted == "predicted":
-            return None
-        if isinstance(wanted, str):
-            if wanted in self.labels:
-                return self.labels.index(wanted)
-            folded = [name.casefold() for name in self.labels]
-            if folded.count(wanted.casefold()) == 1:
-                return folded.index(wanted.casefold())
-        index = as_index(wanted)
-        if index is None or index >= len(self.labels):
-            names = ", ".join(map(repr, self.labels))
-            raise ValueError(
-                f"target must be 'predicted', one of {names}, or an index below {len(self.labels)}, got {wanted!r}"
-            )
-        return index
+        return self.label_index(wanted)
 
     def choose(
         self,
@@ -128,9 +115,8 @@ class LabelTask(Task):
 
     def value(self, output: Any, places: Tensor) -> Tensor:
         """Pick the numbers of the labels; for two labels their difference."""
-        pick = _OUTPUTS.get(self.output, _logits)
-        picked = pick(self._logits(output), places, self.problem == "multi_label_classification")
-        return picked[:, 0] if picked.shape[1] == 1 else picked[:, 0] - picked[:, 1]
+        alone = self.problem == "multi_label_classification"
+        return number_of(self.output, self._logits(output), places, alone=alone)
 
     def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
         """Pick the log-probabilities of the labels; None where the model does not choose one of its labels."""
@@ -179,39 +165,6 @@ class LabelTask(Task):
                 f"{_NOT_A_CLASSIFIER}"
             )
         return logits
-
-
-def _logits(logits: Tensor, places: Tensor, _: bool) -> Tensor:
-    """The logits of the picked labels."""
-    return logits.gather(1, places)
-
-
-def _log_odds(logits: Tensor, places: Tensor, alone: bool) -> Tensor:
-    """The logarithms of the odds of the picked labels."""
-    picked = logits.gather(1, places)
-    if alone:
-        return picked
-    others = [logits.scatter(1, place[:, None], -torch.inf).logsumexp(dim=1) for place in places.unbind(dim=1)]
-    return picked - torch.stack(others, dim=1)
-
-
-def _log_probabilities(logits: Tensor, places: Tensor, alone: bool) -> Tensor:
-    """The logarithms of the probabilities of the picked labels."""
-    return (nn.functional.logsigmoid(logits) if alone else logits.log_softmax(dim=1)).gather(1, places)
-
-
-def _probabilities(logits: Tensor, places: Tensor, alone: bool) -> Tensor:
-    """The probabilities of the picked labels."""
-    return (logits.sigmoid() if alone else logits.softmax(dim=1)).gather(1, places)
-
-
-# From logits, (N, C), places, (N, P), and whether each label applies or not by itself, to the numbers, (N, P).
-_OUTPUTS: Final[dict[str, Callable[[Tensor, Tensor, bool], Tensor]]] = {
-    "logit": _logits,
-    "log_odds": _log_odds,
-    "log_probability": _log_probabilities,
-    "probability": _probabilities,
-}
 
 
 def labels_of(model: nn.Module) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from captum_dig.text.questions import Questions, ask
 
 
 def check_task(
-    kind: type[Task], model: Any, tokenizer: Any, samples: Sequence[Any], *, tolerance: float = 1e-4
+    kind: type[Task], model: Any, tokenizer: Any, samples: Sequence[Any], *, tolerance: float = 1e-4, **options: Any
 ) -> None:
     """Check every promise of a task to explanations.
 
@@ -34,6 +34,7 @@ def check_task(
         tokenizer: The tokenizer of the model.
         samples: At least two samples, of different lengths.
         tolerance: How far numbers in a batch may differ from those alone.
+        options: Further arguments of the task.
 
     Raises:
         ContractError: If a promise is broken; the message says which.
@@ -46,7 +47,7 @@ def check_task(
         raise ContractError(f"{name} must be a Task; derive it from captum_dig.Task")
     if kind.__call__ is not Task.__call__:
         raise ContractError(f"{name} must leave __call__ alone, which checks the numbers; write value instead")
-    text_model, task = TextModel(model), kind(model)
+    text_model, task = TextModel(model), kind.make(model, tokenizer, **options)
     encoder = TextEncoder(tokenizer, text_model.max_tokens(tokenizer))
     groups = []
     for number, sample in enumerate(as_samples(samples, task.form)):

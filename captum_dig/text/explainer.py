@@ -6,7 +6,6 @@ method. `captum_dig.comparison` and the command line build on it.
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from captum_dig import __version__
 from captum_dig.catalogue import CATALOGUE, Catalogue
@@ -124,9 +123,8 @@ class TextExplainer:
     ) -> None:
         self.classifier = TextModel(model, name)
         self.catalogue = catalogue
-        self.task = _made(
-            _kind(task, catalogue, model), model, options if output is None else options | {"output": output}
-        )
+        made = _kind(task, catalogue, model)
+        self.task = made.make(model, tokenizer, **options if output is None else options | {"output": output})
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
         self.candidates_name = candidates if isinstance(candidates, str) else "custom"
         folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
@@ -295,7 +293,7 @@ class TextExplainer:
                 overflow=overflow,
             )
         )
-        listed = self.task.several or (overflow == "windows" and not self.task.joint)
+        listed = self.task.several(target) or (overflow == "windows" and not self.task.joint)
         return results[0] if single and not listed else results
 
     def explain_each(
@@ -576,17 +574,6 @@ def _kind(task: str | type[Task], catalogue: Catalogue, model: object) -> type[T
     tasks: list[type[Task]] = [entry.load() for entry in catalogue if entry.kind == "task"]
     suited = (one for one in tasks if any(name.endswith(one.classes()) for name in names))
     return next(suited, tasks[0])
-
-
-def _made(kind: type[Task], model: nn.Module, options: Mapping[str, Any]) -> Task:
-    """Make a task, and name the argument that it does not have."""
-    known = list(inspect.signature(kind).parameters)[1:]
-    if unknown := [name for name in options if name not in known]:
-        raise TypeError(
-            f"TextExplainer must have only its own arguments and those of the task, {', '.join(known)} "
-            f"for {kind.__name__}, got {unknown[0]!r}"
-        )
-    return kind(model, **options)
 
 
 def _walk(

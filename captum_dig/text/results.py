@@ -285,8 +285,10 @@ class TextAttribution:
         else:
             predicted += f" ({_percent(self.predicted_probability)})"
             target += f" ({_percent(self.target_probability)})"
+        # A single one, such as a given continuation, was not chosen from others.
+        decided = self.is_regression or len(self.labels) > 1
         headline = [
-            ("Predicted", predicted),
+            *([("Predicted", predicted)] if decided else []),
             ("Explained", f"{self.settings.output.replace('_', '-')} of {target}{self._rather_than}"),
             ("Output", f"{self.input_value:.4g} ({self.baseline_value:.4g} at the baseline)"),
             ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference){hint}"),
@@ -296,10 +298,17 @@ class TextAttribution:
         if self.truncated:
             headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
         settings = [(field.name, getattr(self.settings, field.name)) for field in dataclasses.fields(self.settings)]
-        cut_off = "cut off: the model did not read this" if self.truncated else ""
+        # A later field may have words of its own behind the end of the cut one.
+        cut_off = "cut off: the model did not read this" if self.truncated and not self.fields else ""
         return Picture(
             segments=cut_text(
-                self.text, self.word_offsets, self.word_scores, errors=self.word_errors, rest_note=cut_off
+                self.text,
+                self.word_offsets,
+                self.word_scores,
+                errors=self.word_errors,
+                rest_note=cut_off,
+                fields=self.fields,
+                span=self.span,
             ),
             headline=tuple(headline),
             settings=tuple((name, str(value)) for name, value in settings if value is not None),

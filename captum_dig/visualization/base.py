@@ -10,7 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import SupportsFloat
+
+from captum_dig.fields import Field
 
 # Embeddings, overrides and isolates reorder the text beside them. The marks U+200E, U+200F and U+061C do not, and
 # ordinary Arabic and Hebrew text uses them, so they stay.
@@ -164,6 +167,9 @@ class Segment:
             model did not read). NaN and infinity are kept, and drawn as such.
         note: A remark for the reader, shown with the slice.
         error: The standard error of the score; None where it is not known.
+        heading: The name of the field that begins here, drawn before the slice; empty for none.
+        marked: Whether the explained number is about this slice, such as an entity.
+        muted: Whether the slice belongs to a field that is not explained.
 
     Raises:
         TypeError: `text` is not a string, or `score` is neither a number nor None.
@@ -173,6 +179,9 @@ class Segment:
     score: float | None = None
     note: str = ""
     error: float | None = None
+    heading: str = ""
+    marked: bool = False
+    muted: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -268,6 +277,8 @@ def cut_text(
     *,
     errors: Sequence[float] | None = None,
     rest_note: str = "",
+    fields: Sequence[Field] = (),
+    span: tuple[int, int] | None = None,
 ) -> tuple[Segment, ...]:
     """Cut a text into its words and the slices between them.
 
@@ -277,6 +288,8 @@ def cut_text(
         scores: One score for each word.
         errors: The standard error of each score; None where they are not known.
         rest_note: A remark on the text after the last word, for instance that it was cut off; white space gets none.
+        fields: The fields of the text. Each has a heading, and is muted where no word of it has a score.
+        span: Start and end of the part that is marked; None for none.
 
     Returns:
         Slices that join to the text. The words have scores, the others have none.
@@ -293,7 +306,9 @@ def cut_text(
             f"scores must hold one score for each of the {len(offsets)} words, got {len(scores)}; "
             "pass the scores of the same words"
         )
-    segments, end = [], 0
+    cutter = _Cutter(text, offsets, fields, span)
+    segments: list[Segment] = []
+    end = 0
     known = errors if errors is not None else [None] * len(scores)
     for (start, stop), score, error in zip(offsets, scores, known, strict=True):
         if not end <= start <= stop <= len(text):
@@ -301,8 +316,50 @@ def cut_text(
                 f"offsets must be in order and inside the text of {len(text)} characters, "
                 f"got {(start, stop)} after {end}; sort the words and merge those that overlap"
             )
-        segments += [Segment(text[end:start]), Segment(text[start:stop], score, error=error)]
+        segments += cutter.between(end, start)
+        segments.append(cutter.word(start, stop, score, error))
         end = stop
-    rest = text[end:].lstrip()
-    segments += [Segment(text[end : len(text) - len(rest)]), Segment(rest, note=rest_note)]
+    rest = len(text) - len(text[end:].lstrip())
+    segments += [*cutter.between(end, rest), *cutter.between(rest, len(text), rest_note)]
     return tuple(segment for segment in segments if segment.text)
+
+
+@dataclass(frozen=True)
+class _Cutter:
+    """Cuts a text at the ends of its fields and of the marked part; a word stays whole."""
+
+    text: str
+    words: Sequence[tuple[int, int]]
+    fields: Sequence[Field]
+    span: tuple[int, int] | None
+
+    def between(self, begin: int, end: int, note: str = "") -> list[Segment]:
+        """Cut the text between two words."""
+        ends = {place for field in self.fields for place in field[1:]} | set(self.span or ())
+        places = [begin, *sorted(place for place in ends if begin < place < end), end]
+        return [
+            Segment(
+                self.text[a:b], note=note, heading=self._heading(a), marked=self._marked(a, b), muted=self._muted(a)
+            )
+            for a, b in pairwise(places)
+        ]
+
+    def word(self, start: int, stop: int, score: float | None, error: float | None) -> Segment:
+        """Make the segment of a word."""
+        return Segment(
+            self.text[start:stop],
+            score,
+            error=error,
+            heading=self._heading(start),
+            marked=self._marked(start, stop),
+        )
+
+    def _heading(self, place: int) -> str:
+        return next((field.name for field in self.fields if field.start == place < field.end), "")
+
+    def _marked(self, start: int, stop: int) -> bool:
+        return self.span is not None and max(start, self.span[0]) < min(stop, self.span[1])
+
+    def _muted(self, place: int) -> bool:
+        field = next((field for field in self.fields if field.start <= place < field.end), None)
+        return field is not None and not any(field.start <= start < field.end for start, _ in self.words)

@@ -201,13 +201,23 @@ def _running_text(picture: Picture, *, colored: bool) -> Text:
 
     scale = picture.scale
     text = Text()
-    for segment in picture.segments:
-        text.append(visible(segment.text), style=_style(segment.score, scale, colored=colored))
+    for number, segment in enumerate(picture.segments):
+        if segment.heading:
+            text.append(f"{visible(segment.heading)}: ", style="bold")
+        # Neighbours that are marked share one pair of signs.
+        before, after = (number and picture.segments[number - 1].marked), picture.segments[number + 1 : number + 2]
+        if segment.marked and not before:
+            text.append(">>")
+        text.append(
+            visible(segment.text), style="dim" if segment.muted else _style(segment.score, scale, colored=colored)
+        )
         if segment.score is not None and not math.isfinite(segment.score):
             text.append("[not a number]")
         elif not colored and segment.score is not None:
             signs = round(scale.strength(segment.score) * _MARKS)
             text.append(f"[{('+' if segment.score > 0 else '-') * signs}]" if signs else "")
+        if segment.marked and not any(one.marked for one in after):
+            text.append("<<")
         if segment.note:
             text.append(f" [{visible(segment.note)}]", style="italic")
     return text

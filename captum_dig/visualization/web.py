@@ -154,8 +154,12 @@ def _words(picture: Picture) -> str:
     scale, parts = picture.scale, []
     for segment in picture.segments:
         text = escaped(segment.text)
+        if segment.heading:
+            # Drawn by the style sheet, like every mark: copied text stays the text.
+            parts.append(f'<span class="cdig-field" data-name="{escaped(segment.heading)}"></span>')
+        marks = " cdig-marked" * segment.marked + " cdig-muted" * segment.muted
         if segment.score is None and not segment.note:
-            parts.append(text)
+            parts.append(f'<span class="{marks.strip()}">{text}</span>' if marks else text)
             continue
         remarks = [segment.note] if segment.note else []
         if segment.score is not None:
@@ -167,7 +171,7 @@ def _words(picture: Picture) -> str:
         hover = escaped(f"{segment.text.strip()}: {'; '.join(remarks)}" if segment.score is not None else segment.note)
         # The mark is drawn by the style sheet: the text stays as it is, also when it is copied.
         unsettled = "" if segment.settled else " cdig-open"
-        parts.append(f'<span class="cdig-word{kind}{note}{unsettled}"{style} title="{hover}">{text}</span>')
+        parts.append(f'<span class="cdig-word{kind}{note}{unsettled}{marks}"{style} title="{hover}">{text}</span>')
     return "".join(parts)
 
 

@@ -1,0 +1,239 @@
+"""ContinuationTask: a continuation of a prompt, by a causal language model.
+
+Takes a prompt and perhaps a continuation, else the model writes one; gives the places of its tokens. `captum_dig.text`
+makes a `Question` about their log-probability.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from captum_dig.checks import at_least_one
+from captum_dig.errors import ModelError
+from captum_dig.fields import Field
+from captum_dig.models.encoding import Encoding, TextEncoder
+from captum_dig.models.samples import Overflow, SampleForm
+from captum_dig.tasks.base import Choice, Task
+from captum_dig.tasks.numbers import tensor_of
+from captum_dig.threads import evaluating
+
+
+class ContinuationTask(Task):
+    """Explain why a causal language model continues a prompt like this.
+
+    The explained number is the log-probability of the whole continuation given the prompt: the sum over its tokens. The
+    tokens of the continuation keep their embeddings, and only those of the prompt are scored.
+
+    The target is ``"predicted"`` for the whole continuation, or ``"tokens"`` for a result for each of its tokens. Each
+    of these takes as many gradients as the whole.
+
+    Args:
+        model: A Hugging Face causal language model.
+        output: ``"log_probability"``, or ``"logit"``, the sum of the logits; None for ``"log_probability"``.
+        fields: The fields whose words are scored: ``"text"``, the only one.
+        max_new_tokens: The most tokens that the model writes where no continuation is given. It takes the most
+            probable token each time.
+        tokenizer: The tokenizer.
+
+    Raises:
+        ValueError: If `output` or `fields` is something else, or `max_new_tokens` is below 1.
+    """
+
+    auto_class = "AutoModelForCausalLM"
+    kind = "causal language model"
+    pipeline = "TextGenerationPipeline"
+    form = SampleForm(("text",), ("continuation",))
+    output = "log_probability"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        output: str | None = None,
+        fields: str | Sequence[str] | None = None,
+        max_new_tokens: int = 20,
+        tokenizer: Any = None,
+    ) -> None:
+        super().__init__(model, output, fields)
+        self.tokenizer = tokenizer
+        self.max_new_tokens = at_least_one("max_new_tokens", max_new_tokens)
+
+    @classmethod
+    def classes(cls) -> tuple[str, ...]:
+        """Return the ends of the names of Transformers' classes for this task."""
+        return ("ForCausalLM", "LMHeadModel")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the numbers that can be explained."""
+        return ("log_probability", "logit")
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The field that can be scored."""
+        return ("text",)
+
+    def several(self, wanted: Any) -> bool:
+        """Whether each token of the continuation is explained by itself."""
+        return isinstance(wanted, str) and wanted == "tokens"
+
+    def resolve(self, wanted: Any) -> str:
+        """Check the target.
+
+        Raises:
+            ValueError: If it is neither ``"predicted"`` nor ``"tokens"``.
+        """
+        if not isinstance(wanted, str) or wanted not in {"predicted", "tokens"}:
+            raise ValueError(
+                f"target must be 'predicted' for the whole continuation, or 'tokens' for each of its tokens, "
+                f"got {wanted!r}; pass a continuation of your own as a field: explain(prompt, continuation=...)"
+            )
+        return wanted
+
+    def read(self, sample: Mapping[str, str], encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
+        """Encode a prompt, and a continuation behind it that keeps its embeddings.
+
+        Raises:
+            ValueError: As in `TextEncoder.encode`; or if the continuation is empty, the model writes none, or both are
+                longer than the model reads.
+        """
+        if overflow == "windows":
+            raise ValueError("overflow must be 'truncate' or 'error' where a continuation follows the text")
+        # Nothing is cut: a prompt without its end has another continuation.
+        (whole,) = TextEncoder(encoder.tokenizer, None).encode(sample["text"], "error", name)
+        prompt = self._without_end(whole)
+        if not prompt.words:
+            raise ValueError(f"{name} must hold a word to explain before the continuation, got {sample['text']!r}")
+        written = sample.get("continuation")
+        ids = self._generated(prompt) if written is None else self._tokens(sample["text"] + written, prompt, written)
+        if not ids:
+            told = "none from the model" if written is None else repr(written)
+            raise ValueError(f"continuation of {name} must give at least one token, got {told}")
+        found = self._followed(prompt, ids, written)
+        if encoder.max_tokens is not None and len(found.ids) > encoder.max_tokens:
+            raise ValueError(
+                f"{name} with its continuation must fit the model, got {len(found.ids)} tokens, where it reads "
+                f"{encoder.max_tokens}; shorten one of them"
+            )
+        return [found]
+
+    def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
+        """Choose the whole continuation of each prompt, or each of its tokens."""
+        logits = self._logits(output).detach().float()
+        choices = []
+        for row, (encoding, target) in enumerate(zip(encodings, wanted, strict=True)):
+            field = encoding.fields[-1]
+            first = next(i for i, (start, _) in enumerate(encoding.offsets) if start >= field.start)
+            ids = encoding.ids[first:]
+            logs = logits[row, first - 1 : first - 1 + len(ids)].log_softmax(dim=1)
+            each = logs.gather(1, torch.tensor(ids, device=logs.device)[:, None])[:, 0].cpu()
+            groups = [[i] for i in range(len(ids))] if target == "tokens" else [list(range(len(ids)))]
+            for group in groups:
+                spans = [encoding.offsets[first + i] for i in group]
+                span = (spans[0][0], spans[-1][1]) if target == "tokens" else (field.start, field.end)
+                choices.append(
+                    Choice(
+                        row,
+                        (first - 1 + group[0], *(ids[i] for i in group)),
+                        0,
+                        (encoding.text[slice(*span)] or encoding.tokens[first + group[0]],),
+                        (float(each[group].sum().exp()),),
+                        span if span[0] < span[1] else None,
+                    )
+                )
+        return choices
+
+    def value(self, output: Any, places: Tensor) -> Tensor:
+        """Pick the number of each continuation: the sum over its tokens."""
+        return self._sum(output, places, normalized=self.output != "logit")
+
+    def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
+        """Pick the log-probability of each continuation."""
+        return self._sum(output, places, normalized=True)
+
+    def _sum(self, output: Any, places: Tensor, *, normalized: bool) -> Tensor:
+        logits = self._logits(output)
+        # A place holds the position before the first token, then the ids of the tokens.
+        ids = places[:, 1:]
+        there = ids >= 0
+        positions = (places[:, :1] + torch.arange(ids.shape[1], device=ids.device)).clamp(max=logits.shape[1] - 1)
+        rows = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
+        picked = logits[rows, positions]
+        numbers = (picked.log_softmax(dim=2) if normalized else picked).gather(2, ids.clamp(min=0)[:, :, None])[:, :, 0]
+        return torch.where(there, numbers, 0).sum(dim=1)
+
+    def _generated(self, prompt: Encoding) -> list[int]:
+        """The tokens that the model writes, without the token that ends a text."""
+        model: Any = self.model
+        inputs = {name: torch.tensor([row], device=model.device) for name, row in prompt.inputs.items()}
+        with evaluating(model), torch.no_grad():
+            row = model.generate(
+                **inputs,
+                max_new_tokens=self.max_new_tokens,
+                do_sample=False,
+                pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
+            )[0]
+        ids: list[int] = row[len(prompt.ids) :].tolist()
+        return ids[:-1] if ids and ids[-1] == self.tokenizer.eos_token_id else ids
+
+    def _tokens(self, text: str, prompt: Encoding, continuation: str) -> list[int]:
+        """The tokens of a continuation, cut from those of the whole text where these begin like the prompt."""
+        body, whole, alone = (
+            list(self.tokenizer(one, add_special_tokens=False, verbose=False)["input_ids"])
+            for one in (prompt.text, text, continuation)
+        )
+        return whole[len(body) :] if whole[: len(body)] == body else alone
+
+    def _without_end(self, prompt: Encoding) -> Encoding:
+        """Leave out the tokens that the tokenizer adds behind a text."""
+        body = list(self.tokenizer(prompt.text, add_special_tokens=False, verbose=False)["input_ids"])
+        n_added = len(prompt.ids) - len(body)
+        n_before = next((n for n in range(n_added + 1) if prompt.ids[n : n + len(body)] == body), n_added)
+        end = n_before + len(body)
+        return replace(
+            prompt,
+            inputs={name: row[:end] for name, row in prompt.inputs.items()},
+            tokens=prompt.tokens[:end],
+            offsets=prompt.offsets[:end],
+            special=prompt.special[:end],
+        )
+
+    def _followed(self, prompt: Encoding, ids: Sequence[int], written: str | None) -> Encoding:
+        """Put tokens behind a prompt that keep their embeddings."""
+        texts = [self._text_of(prompt.ids, ids[:n]) for n in range(1, len(ids) + 1)]
+        continuation = texts[-1] if written is None else written
+        start, whole = len(prompt.text), prompt.text + continuation
+        # A token may be a part of a character, which a decoder shows as one of its own.
+        ends = [min(start + len(text), len(whole)) for text in texts[:-1]] + [len(whole)]
+        ends = list(accumulate(ends, max))
+        values = {"attention_mask": 1, "token_type_ids": 0}
+        return replace(
+            prompt,
+            text=whole,
+            inputs={
+                name: [*row, *(ids if name == "input_ids" else [values.get(name, 0)] * len(ids))]
+                for name, row in prompt.inputs.items()
+            },
+            tokens=(*prompt.tokens, *map(str, self.tokenizer.convert_ids_to_tokens(list(ids)))),
+            offsets=(*prompt.offsets, *pairwise([start, *ends])),
+            special=(*prompt.special, *[True] * len(ids)),
+            fields=(Field("text", 0, start), Field("continuation", start, len(whole))),
+        )
+
+    def _text_of(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
+        """The text of tokens, with the space that some decoders only keep behind other text."""
+        before = str(self.tokenizer.decode(list(prompt)))
+        whole = str(self.tokenizer.decode([*prompt, *ids]))
+        return whole[len(before) :] if whole.startswith(before) else str(self.tokenizer.decode(list(ids)))
+
+    def _logits(self, output: Any) -> Tensor:
+        logits = tensor_of(output, "logits", 3)
+        if logits is None:
+            raise ModelError(
+                f"model must give logits of shape (B, T, V), got {type(output).__name__} from "
+                f"{type(self.model).__name__}; pass a {self.kind}"
+            )
+        return logits
