@@ -1,6 +1,7 @@
 import gc
 import json
 import os
+import re
 import threading
 import warnings
 from dataclasses import replace
@@ -423,7 +424,7 @@ def test_other_weights_that_are_not_finite(tokenizer):
 def test_models_that_classify_no_texts(tmp_path, tokenizer):
     config = DistilBertConfig(vocab_size=len(tokenizer), dim=16, hidden_dim=16, n_layers=1, n_heads=2)
     with pytest.raises(ModelError, match=r"model must give logits of shape \(B, 2\), got \(1, 7, 2\)"):
-        make(DistilBertForTokenClassification(config).eval(), tokenizer).explain(TEXT)
+        make(DistilBertForTokenClassification(config).eval(), tokenizer, task="labels").explain(TEXT)
     with pytest.raises(ModelError, match="model must be a Hugging Face model, got str"):
         make("model", tokenizer)
     for kind in (DistilBertModel, DistilBertForMaskedLM):
@@ -432,7 +433,9 @@ def test_models_that_classify_no_texts(tmp_path, tokenizer):
         with pytest.raises(
             ModelError, match=r"model must be a fine-tuned sequence classifier, got .* without weights for classifier"
         ):
-            TextExplainer.from_pretrained(tmp_path)
+            TextExplainer.from_pretrained(tmp_path, task="labels")
+    with pytest.raises(ValueError, match=re.escape("must hold [MASK] once for a masked language model, got")):
+        TextExplainer.from_pretrained(tmp_path).explain(TEXT)
 
 
 def test_folders_that_hold_no_model(tmp_path):

@@ -8,7 +8,7 @@ draws the comparison.
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -103,6 +103,11 @@ def compare(
         raise ValueError("texts must hold at least one text, got none")
     seed, n_curve_texts = integer("seed", seed, 0), integer("n_curve_texts", n_curve_texts, 0)
     explainer.task.check_measurable()
+    if explainer.task.positional and "paper" in protocols:
+        raise ValueError(
+            f"protocols must be 'default' for {type(explainer.task).__name__}, got 'paper', which deletes tokens; "
+            "the explained number depends on their positions"
+        )
     plan = Plan(n_steps, method, rows_at_once=explainer.rows_at_once(internal_batch_size))
     if not check_method(method).known_sums:
         plan = replace(plan, tolerance_percent=LARGE_DELTA_PERCENT)
@@ -129,23 +134,35 @@ def compare(
     )
     bench = _Bench(explainer, resolved, by_name, chosen, plan, settings)
     kept = Journal(journal, settings) if isinstance(journal, str | Path) else journal and journal(settings)
-    done: list[ComparedText] = []
     try:
-        for number, sample in enumerate(samples):
-            encodings = bench.read(number, sample)
-            found = None if kept is None else kept.find(number, encodings[0].text)
-            if found is None:
-                found = bench.measure(number, encodings)
-                if kept is not None:
-                    kept.append(number, found)
-            done.append(found)
-            if progress is not None:
-                progress(number + 1)
+        done = list(_measured(bench, samples, kept, progress))
     finally:
         for one in resolved:
             if one.path is not None:
                 one.path.store()
+    if not done:
+        raise ValueError(f"texts must hold a text with a number to explain, got {len(samples)} without one")
     return Comparison(settings, tuple(done))
+
+
+def _measured(
+    bench: "_Bench",
+    samples: Sequence[Mapping[str, str]],
+    journal: Journal | None,
+    progress: Callable[[int], None] | None,
+) -> Iterator[ComparedText]:
+    """Measure one text after the other, but those that a journal holds."""
+    for number, sample in enumerate(samples):
+        encodings = bench.read(number, sample)
+        found = None if journal is None else journal.find(number, encodings[0].text)
+        if found is None:
+            found = bench.measure(number, encodings)
+            if found is not None and journal is not None:
+                journal.append(number, found)
+        if found is not None:
+            yield found
+        if progress is not None:
+            progress(number + 1)
 
 
 @dataclass(frozen=True)
@@ -166,8 +183,8 @@ class _Bench:
         """Masks of the kinds of rows."""
         return row_kinds(self.explainer.encoder.tokenizer, len(self.explainer.vocabulary))
 
-    def measure(self, number: int, encodings: Sequence[Encoding]) -> ComparedText:
-        """Explain one text by every method from every baseline, and measure the scores."""
+    def measure(self, number: int, encodings: Sequence[Encoding]) -> ComparedText | None:
+        """Explain one text by every method from every baseline, and measure the scores; None if it has no number."""
         # The draws of a text depend on its number only, not on the texts finished before it.
         plan = replace(self.plan, seed=(1_000_003 * self.settings.seed + number) % 2**63)
         steps = self.settings.curve_steps if number < self.settings.n_curve_texts else ()
@@ -175,9 +192,8 @@ class _Bench:
             asked = {name: self._ask(encodings, ids) for name, ids in self.baselines.items()}
             choices = next(iter(asked.values())).choices
             if not choices:
-                raise ValueError(
-                    f"text {number + 1} must have a number to explain, got none in {encodings[0].text!r}; leave it out"
-                )
+                warnings.warn(f"text {number + 1} has no number to explain, and does not count", stacklevel=3)
+                return None
             encoding = encodings[choices[0].row]
             tried = [self._try(method, name, asked[name], plan) for name in asked for method in self.methods]
             trials = self._trials(encoding, next(iter(asked.values())), tuple(trial for trial, _, _ in tried))
@@ -268,6 +284,7 @@ class _Bench:
             row_kinds=lambda: self.kinds,
             seed=trials[0].plan.seed,
             known=self.known,
+            deletes=not (task.positional or encoding.fields),
         )
 
 

@@ -82,6 +82,7 @@ class Trials:
         row_kinds: A mask of shape (V,) for each kind of row.
         seed: For measures that draw at random.
         known: A cache of numbers that a word has in every text.
+        deletes: Whether tokens may be deleted; else padding takes their place, because the number depends on positions.
     """
 
     trials: tuple[Trial, ...]
@@ -94,6 +95,7 @@ class Trials:
     row_kinds: Callable[[], Mapping[str, Tensor]]
     seed: int
     known: dict[tuple[Any, ...], float]
+    deletes: bool = True
 
     @property
     def fixed(self) -> Tensor:
@@ -185,6 +187,7 @@ class _Faithfulness(Measure):
     def values(self, trials: Trials) -> Sequence[Sequence[float] | None]:
         if trials.log_probability is None:
             return [None] * len(trials.trials)
+        replaced: dict[str, Any] = {} if trials.deletes else {"removal": "pad"}
         columns = [
             type(self)
             .metric(
@@ -194,6 +197,7 @@ class _Faithfulness(Measure):
                 top_fraction=fraction,
                 protocol=self._protocol,
                 batch_size=trials.trials[0].plan.rows_at_once,
+                **replaced,
             )
             .tolist()
             for fraction in trials.top_fractions

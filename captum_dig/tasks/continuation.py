@@ -47,6 +47,7 @@ class ContinuationTask(Task):
     kind = "causal language model"
     pipeline = "TextGenerationPipeline"
     form = SampleForm(("text",), ("continuation",))
+    positional = True
     output = "log_probability"
 
     def __init__(
@@ -139,7 +140,7 @@ class ContinuationTask(Task):
                         row,
                         (first - 1 + group[0], *(ids[i] for i in group)),
                         0,
-                        (encoding.text[slice(*span)] or encoding.tokens[first + group[0]],),
+                        (encoding.text[slice(*span)].strip() or encoding.tokens[first + group[0]],),
                         (float(each[group].sum().exp()),),
                         span if span[0] < span[1] else None,
                     )

@@ -40,6 +40,7 @@ class MaskedWordTask(Task):
     auto_class = "AutoModelForMaskedLM"
     kind = "masked language model"
     pipeline = "FillMaskPipeline"
+    positional = True
     output = "log_odds"
 
     def __init__(
@@ -89,8 +90,8 @@ class MaskedWordTask(Task):
         for encoding in found:
             if encoding.tokens.count(str(self.mask)) != 1:
                 raise ValueError(
-                    f"{name} must hold {self.mask} once, got {encoding.text[:60]!r}; "
-                    "put it in the place of the word to explain"
+                    f"{name} must hold {self.mask} once for a masked language model, got {encoding.text[:60]!r}; "
+                    "put it in the place of the word to explain, or load a model that was trained for another task"
                 )
         return found
 

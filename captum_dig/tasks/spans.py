@@ -70,6 +70,7 @@ class SpanTask(Task):
     form = SampleForm(("question", "context"))
     long = "context"
     joint = True
+    positional = True
     output = "log_probability"
 
     @classmethod

@@ -53,6 +53,7 @@ class TokenTask(Task):
     auto_class = "AutoModelForTokenClassification"
     kind = "token classifier"
     pipeline = "TokenClassificationPipeline"
+    positional = True
     output = "log_odds"
 
     def __init__(self, model: nn.Module, output: str | None = None, fields: str | Sequence[str] | None = None) -> None:

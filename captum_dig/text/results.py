@@ -279,7 +279,7 @@ class TextAttribution:
             hint = ", to which these scores need not add up"
         elif self.delta_percent > LARGE_DELTA_PERCENT:
             hint = f": large, so raise n_steps above {self.settings.n_steps} or try another baseline"
-        predicted, target = self.predicted_label, self.target_label
+        predicted, target = _shortened(self.predicted_label), _shortened(self.target_label)
         if self.is_regression:
             predicted = f"{self.input_value:.4g}"
         else:
@@ -435,6 +435,12 @@ class TextAttribution:
 
 def _without_nan(number: float) -> float:
     return -math.inf if math.isnan(number) else number
+
+
+def _shortened(label: str) -> str:
+    """A label on one line; a continuation may be long."""
+    line = " ".join(label.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 def _percent(probability: float) -> str:

@@ -203,6 +203,7 @@ def _running_text(picture: Picture, *, colored: bool) -> Text:
     text = Text()
     for number, segment in enumerate(picture.segments):
         if segment.heading:
+            text.append("" if text.plain.endswith("\n") or not number else "\n")
             text.append(f"{visible(segment.heading)}: ", style="bold")
         # Neighbours that are marked share one pair of signs.
         before, after = (number and picture.segments[number - 1].marked), picture.segments[number + 1 : number + 2]

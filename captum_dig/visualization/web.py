@@ -152,11 +152,12 @@ def _section(picture: Picture, label: str) -> str:
 
 def _words(picture: Picture) -> str:
     scale, parts = picture.scale, []
-    for segment in picture.segments:
+    for number, segment in enumerate(picture.segments):
         text = escaped(segment.text)
         if segment.heading:
             # Drawn by the style sheet, like every mark: copied text stays the text.
-            parts.append(f'<span class="cdig-field" data-name="{escaped(segment.heading)}"></span>')
+            line = "" if not number or picture.segments[number - 1].text.endswith("\n") else " cdig-line"
+            parts.append(f'<span class="cdig-field{line}" data-name="{escaped(segment.heading)}"></span>')
         marks = " cdig-marked" * segment.marked + " cdig-muted" * segment.muted
         if segment.score is None and not segment.note:
             parts.append(f'<span class="{marks.strip()}">{text}</span>' if marks else text)
