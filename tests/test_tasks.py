@@ -387,7 +387,7 @@ WRONG = [
     ("spans", {"question": "a", "context": ""}, ValueError, "context must hold at least one token"),
     ("spans", {"question": "a", "context": "b", "target": "c"}, ValueError, "which the context does not hold"),
     ("spans", {"question": "a " * 40, "context": "b"}, ValueError, "question of the text must leave room for context"),
-    ("masked_word", {"texts": "good"}, ValueError, r"the text must hold [MASK] once, got 'good'"),
+    ("masked_word", {"texts": "good"}, ValueError, "once for a masked language model, got 'good'"),
     ("masked_word", {"texts": "a [MASK]", "target": "gorgeously"}, ValueError, "which is 2 tokens or unknown"),
     ("masked_word", {"texts": "[MASK]", "target": "a", "contrast": "a"}, ValueError, "contrast must be another word"),
     ("continuation", {"texts": "", "continuation": "a"}, ValueError, "must hold a word to explain before the cont"),
