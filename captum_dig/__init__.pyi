@@ -25,6 +25,9 @@ from .errors import (
     PathError as PathError,
 )
 from .errors import (
+    TaskError as TaskError,
+)
+from .errors import (
     VocabularyError as VocabularyError,
 )
 from .methods.along_path import PathMethod as PathMethod

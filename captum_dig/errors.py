@@ -1,7 +1,8 @@
 """The exceptions that a caller may want to catch, in one tree.
 
 Wrong arguments raise Python's own `ValueError` and `TypeError`. The classes here mark conditions of the data or the
-model that a program can react to. Each is also a `ValueError`, which a caller who does not know this package catches.
+model that a program can react to. Each is also a `ValueError` or a `TypeError`, which a caller who does not know this
+package catches.
 Every stage of the flow imports this module; it imports none of them.
 """
 
@@ -20,3 +21,7 @@ class PathError(CaptumDigError, ValueError):
 
 class ModelError(CaptumDigError, ValueError):
     """A model or tokenizer that cannot be explained: absent, not a classifier, or not finite."""
+
+
+class TaskError(CaptumDigError, TypeError):
+    """A sample or an argument that the task does not take: other fields, or another name."""

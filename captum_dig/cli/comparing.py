@@ -23,11 +23,13 @@ from captum_dig.cli.options import (
     PROTOCOLS,
     TRUST,
     chosen,
+    columns_of,
     count,
     file_option,
     named,
     several,
     steps,
+    task_options,
 )
 
 if TYPE_CHECKING:
@@ -79,21 +81,38 @@ def compare(
     n_neighbors: Annotated[int, count("Among how many neighbours each is chosen")] = 500,
     seed: Annotated[int, Option(help="For all that draws at random.", metavar="N")] = 0,
     split: Annotated[str, Option(help="The split of a data set on the hub.", metavar="NAME")] = "test",
-    column: Annotated[str | None, Option(help="The column of the texts.", metavar="NAME")] = None,
+    column: Annotated[
+        list[str] | None,
+        Option(help="The column of the texts, or FIELD=NAME for that of a field.", metavar="NAME"),
+    ] = None,
+    task: Annotated[
+        str, named("What is explained; auto: by the class of the model", "task", others=("auto",))
+    ] = "auto",
+    labels: Annotated[
+        str | None,
+        Option(
+            help="Labels of your own, for a model of natural language inference.", metavar="A,B", show_default="none"
+        ),
+    ] = None,
+    scored: Annotated[
+        list[str] | None, Option(help="Score the words of this field only.", metavar="FIELD", show_default="all")
+    ] = None,
     html: Annotated[Path | None, file_option("--html", "Write a report with plots; - is standard output.")] = None,
     json_path: Annotated[Path | None, file_option("--json", "Write JSON; - is standard output.")] = None,
 ) -> None:
     """Compare methods: show a table, and write reports."""
     outputs = {option: path for option, path in (("--html", html), ("--json", json_path)) if path is not None}
     check_outputs(outputs, {"--data": Path(data)})
-    texts = read_dataset(data, split, column, n)
+    texts = read_dataset(data, split, columns_of(column), n)
     messages = make_console(stderr=True)
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if is_watched() else nullcontext():
             from captum_dig.comparison import comparing as bench
 
             path = {"candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-            explainer = models.load(model, trust_remote_code, **path, catalogue=context.obj)
+            explainer = models.load(
+                model, trust_remote_code, **path, catalogue=context.obj, **task_options(task, labels, scored, None)
+            )
         kept: list[Path] = []
 
         def journal(settings: "ComparisonSettings") -> "Journal | None":

@@ -1,18 +1,18 @@
 """Texts that commands read: typed ones, files, and data sets on the hub.
 
-Takes what a person names; gives strings. `explain` and `compare` share one reader, so that a file holds the same texts
-for both.
+Takes what a person names; gives strings, or mappings where each text has several fields. `explain` and `compare` share
+one reader, so that a file holds the same texts for both.
 """
 
 import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 from captum_dig.cli.files import DASH
 from captum_dig.models.samples import TEXT_COLUMNS
@@ -25,16 +25,20 @@ _OTHERS = (".json", ".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow", "
 _LONGEST_FIELD = 2**31 - 1
 
 
-def read_texts(texts: Sequence[str], file: Path | None, column: str | None = None) -> list[str]:
+# The columns of a table: one name for the texts, or the name of each field's column. None is found by itself.
+Columns: TypeAlias = str | Mapping[str, str] | None
+
+
+def read_texts(texts: Sequence[str], file: Path | None, column: Columns = None) -> list[Any]:
     """Give the texts that were typed, then those of a file that are not blank.
 
     Args:
         texts: The typed ones.
         file: A file, read by its ending as in `read_dataset`; ``-`` for lines of standard input; None for none.
-        column: The column of the texts, where the file is a table.
+        column: The column of the texts, where the file is a table; or the columns of their fields.
 
     Returns:
-        The texts.
+        The texts, or for several fields a mapping for each.
 
     Raises:
         ValueError: If there is no text, or the file cannot be read.
@@ -49,13 +53,18 @@ def read_texts(texts: Sequence[str], file: Path | None, column: str | None = Non
         if not texts:
             raise ValueError("TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file")
         return list(texts)
-    read = [text for text in _from_file("--file", file, column) if text.strip()]
+    read = [text for text in _from_file("--file", file, column) if _holds(text)]
     if not read:
         raise ValueError(f"--file must hold at least one text, got {_shown(file)} without any; write one text a line")
     return [*texts, *read]
 
 
-def read_dataset(name: str, split: str, column: str | None, n: int) -> list[str]:
+def _holds(text: str | Mapping[str, str]) -> bool:
+    """Whether a text, or one of its fields, is not blank."""
+    return bool(text.strip()) if isinstance(text, str) else any(value.strip() for value in text.values())
+
+
+def read_dataset(name: str, split: str, column: Columns, n: int) -> list[Any]:
     """Read the first texts of a data set.
 
     Args:
@@ -63,7 +72,8 @@ def read_dataset(name: str, split: str, column: str | None, n: int) -> list[str]
             column and numbers in others; ``.jsonl`` lines of JSON; any other, one text a line. Or a data set's name on
             the Hugging Face hub.
         split: The split of a data set on the hub.
-        column: The column of the texts; None for one called text, sentence, review or content.
+        column: The column of the texts, or the columns of their fields; None for one called text, sentence, review or
+            content.
         n: How many texts.
 
     Returns:
@@ -79,13 +89,13 @@ def read_dataset(name: str, split: str, column: str | None, n: int) -> list[str]
         raise ValueError(f"--data must be a file or the name of a data set on the hub, got {name!r}, which is neither")
     else:
         texts = _from_hub(name, split, column)
-    found = list(islice((text.strip() for text in texts if text.strip()), n))
+    found = list(islice((text.strip() if isinstance(text, str) else text for text in texts if _holds(text)), n))
     if not found:
         raise ValueError(f"--data must hold at least one text, got {name!r} without any")
     return found
 
 
-def _from_file(option: str, path: Path, column: str | None) -> Iterator[str]:
+def _from_file(option: str, path: Path, column: Columns) -> Iterator[Any]:
     ending = path.suffix.casefold()
     if ending in _OTHERS:
         raise ValueError(
@@ -178,13 +188,19 @@ def _commas(file: TextIO) -> Iterator[list[str]]:
         csv.field_size_limit(limit)
 
 
-def _from_rows(rows: Iterator[list[str]], column: str | None) -> Iterator[str]:
+def _from_rows(rows: Iterator[list[str]], column: Columns) -> Iterator[Any]:
     head = next(rows, [])
     names = [name.strip().casefold() for name in head]
+    if isinstance(column, Mapping):
+        places = {field: _place(head, names, one) for field, one in column.items()}
+        for row in rows:
+            if len(row) > max(places.values()):
+                yield {field: row[place] for field, place in places.items()}
+        return
     wanted = TEXT_COLUMNS if column is None else (column.strip().casefold(),)
     place = next((names.index(name) for name in wanted if name in names), None)
-    if column is not None and place is None:
-        raise ValueError(f"--column must be one of {', '.join(map(repr, head))}, got {column!r}")
+    if column is not None:
+        place = _place(head, names, column)
     if place is None and names[1:] and not any(name.lstrip("-").isdigit() for name in names):
         # Without a number in it, a first row of several columns is most likely one of names.
         raise ValueError(
@@ -199,11 +215,24 @@ def _from_rows(rows: Iterator[list[str]], column: str | None) -> Iterator[str]:
             yield row[place or 0]
 
 
-def _from_records(option: str, records: Iterable[Any], column: str | None) -> Iterator[str]:
+def _place(head: Sequence[str], names: Sequence[str], column: str) -> int:
+    """The place of a column by its name, in any case."""
+    if column.strip().casefold() not in names:
+        raise ValueError(f"--column must be one of {', '.join(map(repr, head))}, got {column!r}")
+    return names.index(column.strip().casefold())
+
+
+def _from_records(option: str, records: Iterable[Any], column: Columns) -> Iterator[Any]:
     for record in records:
         if not isinstance(record, dict):
             raise ValueError(f"{option} must hold one JSON object a line, got {type(record).__name__}")
         names = list(record)
+        if isinstance(column, Mapping):
+            missing = next((one for one in column.values() if one not in names), None)
+            if missing is not None:
+                raise ValueError(f"--column must be one of {', '.join(map(repr, names))}, got {missing!r}")
+            yield {field: str(record[one]) for field, one in column.items() if record[one] is not None}
+            continue
         name = column if column is not None else next((name for name in TEXT_COLUMNS if name in names), None)
         if name not in names:
             listed = ", ".join(map(repr, names)) or "none"
@@ -212,7 +241,7 @@ def _from_records(option: str, records: Iterable[Any], column: str | None) -> It
             yield str(record[name])
 
 
-def _from_hub(name: str, split: str, column: str | None) -> Iterator[str]:
+def _from_hub(name: str, split: str, column: Columns) -> Iterator[Any]:
     try:
         import datasets  # type: ignore[import-not-found]  # only where there is a network
     except ImportError:

@@ -15,14 +15,29 @@ from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_texts
 from captum_dig.cli.files import DASH, check_outputs, write_all
-from captum_dig.cli.options import CANDIDATES, MOST_ANCHORS, TRUST, chosen, count, file_option, named, steps
+from captum_dig.cli.options import (
+    CANDIDATES,
+    MOST_ANCHORS,
+    TRUST,
+    chosen,
+    columns_of,
+    count,
+    file_option,
+    named,
+    paired,
+    pairs,
+    steps,
+    task_options,
+)
 from captum_dig.models.samples import OVERFLOWS
 from captum_dig.text.results import TextAttribution
 from captum_dig.visualization import terminal_text
 
 _EXPLAIN_HELP = (
-    "Show which words drove a text classifier's decision.\n\n"
+    "Show which words drove the decision of a text model.\n\n"
     "Without --model, the text is read by a small English sentiment classifier that comes with captum-dig. "
+    "The task follows from the model: a label of a text or of a pair, entities, an answer, a masked word, "
+    "or a continuation. "
     r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output; "
     r"blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than "
     "a few percent, give --n-steps a larger number than was taken."
@@ -34,6 +49,12 @@ _EXAMPLES = """Examples:
   captum-dig explain --file reviews.txt --html reviews.html
   captum-dig explain --file reviews.csv --column comment
   captum-dig explain --model ./my-classifier "Hello" --json -
+  captum-dig explain --model ./nli "A man eats." --field text_pair="Someone eats."
+  captum-dig explain --model ./nli "Rates rise again." --labels politics,sport,business
+  captum-dig explain --model ./ner "Anna Brown lives in Paris."
+  captum-dig explain --model ./qa "Anna lives in Paris." --field question="Where does Anna live?"
+  captum-dig explain --model ./masked "The capital of France is [MASK]."
+  captum-dig explain --model ./gpt "The capital of France is" --field continuation=" Paris"
   captum-dig explain --file reviews.txt --format jsonl --out scores.jsonl
   captum-dig explain -- "-5 stars: begins with a dash\""""
 
@@ -46,10 +67,18 @@ def explain(
         Path | None,
         file_option("--file", "Explain each line of this file, or a table (.csv, .tsv, .jsonl); - is standard input."),
     ] = None,
-    column: Annotated[str | None, Option(help="The column of the texts, in a table.", metavar="NAME")] = None,
+    field: Annotated[
+        list[str] | None, pairs("Another field of each text, such as text_pair", "--field", "NAME=TEXT")
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        Option(help="The column of the texts in a table, or FIELD=NAME for that of a field.", metavar="NAME"),
+    ] = None,
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     trust_remote_code: Annotated[bool, TRUST] = False,
-    target: Annotated[str, Option(help="The label to explain.", metavar="LABEL")] = "predicted",
+    target: Annotated[
+        str, Option(help="The label to explain; for other tasks words of the text, or another word.", metavar="LABEL")
+    ] = "predicted",
     contrast: Annotated[
         str | None, Option(help="Another label: why the first one, and not this?", metavar="LABEL", show_default="none")
     ] = None,
@@ -72,6 +101,20 @@ def explain(
     task: Annotated[
         str, named("What is explained; auto: by the class of the model", "task", others=("auto",))
     ] = "auto",
+    labels: Annotated[
+        str | None,
+        Option(
+            help="Labels of your own, for a model of natural language inference.", metavar="A,B", show_default="none"
+        ),
+    ] = None,
+    scored: Annotated[
+        list[str] | None,
+        Option(help="Score the words of this field only.", metavar="FIELD", show_default="all"),
+    ] = None,
+    task_option: Annotated[
+        list[str] | None,
+        pairs("Another argument of the task, such as template or max_new_tokens", "--task-option", "NAME=VALUE"),
+    ] = None,
     strategy: Annotated[
         str, named("The way from the baseline to the text, or another way to score words", *STRATEGIES)
     ] = "staggered",
@@ -107,15 +150,30 @@ def explain(
     paths = {"--html": html, "--json": json_path, "--out": out or (None if format_name is None else DASH)}
     outputs = {option: path for option, path in paths.items() if path is not None}
     check_outputs(outputs, {"--file": file})
-    texts = read_texts(text or [], file, column)
+    texts = read_texts(text or [], file, columns_of(column))
     messages = make_console(stderr=True)
     watched = is_watched()
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
             path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
             explainer = models.load(
-                model, trust_remote_code, **path, seed=seed, task=task, output=output, catalogue=context.obj
+                model,
+                trust_remote_code,
+                **path,
+                seed=seed,
+                output=output,
+                catalogue=context.obj,
+                **task_options(task, labels, scored, task_option),
             )
+            fields = paired(field)
+            samples = [
+                text
+                if not fields
+                else explainer.task.form.join(text, fields)
+                if isinstance(text, str)
+                else text | fields
+                for text in texts
+            ]
             rule: dict[str, Any] = {
                 "baseline": baseline or "pad",
                 "method": method,
@@ -125,12 +183,12 @@ def explain(
                 "spread_percent": spread,
             }
             # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
-            found = explainer.explain_each(texts, target, contrast=contrast, **rule, batch_size=1)
+            found = explainer.explain_each(samples, target, contrast=contrast, **rule, batch_size=1)
         results: list[TextAttribution] = []
         shown = watched and (len(texts) > 1 or file is not None)
         try:
             # In characters, because the windows of one text are several results.
-            with progress_bar(messages, "Explaining", sum(map(len, texts)), shown=shown) as bar:
+            with progress_bar(messages, "Explaining", sum(map(_length, samples)), shown=shown) as bar:
                 for number, result in enumerate(found):
                     results += [result] if outputs else []
                     # Both may be on one terminal: the bar makes room.
@@ -143,6 +201,10 @@ def explain(
             written = not results or write_all(outputs, _contents(results, formats, context.obj))
     if not written:
         raise Exit(2)
+
+
+def _length(sample: str | Mapping[str, str]) -> int:
+    return len(sample) if isinstance(sample, str) else len("\n".join(sample.values()))
 
 
 def _contents(

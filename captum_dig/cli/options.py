@@ -74,6 +74,50 @@ def chosen(meaning: str, names: Collection[str]) -> Any:
     return Option(help=f"{meaning}: {', '.join(names)}.", metavar="NAME", callback=check)
 
 
+def pairs(meaning: str, option: str, metavar: str) -> Any:
+    """Make an option of pairs NAME=VALUE, which may be given several times."""
+
+    def check(parameter: CallbackParam, values: list[str] | None) -> list[str]:
+        for value in values or ():
+            if not value.partition("=")[0].strip() or "=" not in value:
+                raise ValueError(f"{parameter.opts[0]} must be {metavar}, got {value!r}")
+        return values or []
+
+    return Option(option, help=f"{meaning}; may be given several times.", metavar=metavar, callback=check)
+
+
+def paired(values: Collection[str] | None) -> dict[str, str]:
+    """Split pairs NAME=VALUE."""
+    return {name.strip(): value for name, _, value in (value.partition("=") for value in values or ())}
+
+
+def columns_of(values: list[str] | None) -> str | dict[str, str] | None:
+    """Read the columns of a table: one name, or a pair FIELD=NAME for each field."""
+    if not values:
+        return None
+    if len(values) == 1 and "=" not in values[0]:
+        return values[0]
+    for value in values:
+        if "=" not in value:
+            raise ValueError(f"--column must be FIELD=NAME where there are several, got {value!r}")
+    return paired(values)
+
+
+def task_options(
+    task: str, labels: str | None, scored: Collection[str] | None, others: Collection[str] | None
+) -> dict[str, Any]:
+    """Collect the arguments of a task; labels of one's own mean the task that takes them."""
+    options: dict[str, Any] = {
+        name: int(value) if value.isdecimal() else value for name, value in paired(others).items()
+    }
+    if labels is not None:
+        options["labels"] = labels
+        task = "zero_shot" if task == "auto" else task
+    if scored:
+        options["fields"] = list(scored)
+    return {"task": task, **options}
+
+
 def count(meaning: str, most: int | None = None) -> Any:
     """Make an option that is a number from 1 to the most."""
 

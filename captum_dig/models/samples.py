@@ -8,6 +8,8 @@ from collections.abc import Iterable, KeysView, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from captum_dig.errors import TaskError
+
 # The treatment of texts that are longer than the model reads.
 Overflow = Literal["truncate", "windows", "error"]
 OVERFLOWS: tuple[str, ...] = get_args(Overflow)
@@ -50,24 +52,41 @@ class SampleForm:
             The strings by the names of their fields, in the order of the model.
 
         Raises:
-            TypeError: If it is something else, a field is missing, or there is no such field.
+            TaskError: If it is something else, a field is missing, or there is no such field.
         """
         if isinstance(sample, str) and len(self.required) == 1:
             return {self.required[0]: sample}
         if not isinstance(sample, Mapping):
-            raise TypeError(f"{name} must be {self}, got {_kind(sample)}; pass for example {self._example()}")
+            raise TaskError(f"{name} must be {self}, got {_kind(sample)}; pass for example {self._example()}")
         keys = list(sample)
         if missing := [key for key in self.required if key not in sample]:
-            raise TypeError(f"{name} must have {_listed(missing)}, got {type(sample).__name__} {_told(keys, name)}")
+            raise TaskError(f"{name} must have {_listed(missing)}, got {type(sample).__name__} {_told(keys, name)}")
         if unknown := [key for key in keys if key not in self.names]:
-            raise TypeError(
+            raise TaskError(
                 f"{name} must have no other fields than {_listed(self.names)}, got {_listed(map(str, unknown))} too; "
                 "leave it out"
             )
         for key, text in sample.items():
             if not isinstance(text, str):
-                raise TypeError(f"{key!r} of {name} must be a string, got {_kind(text)}; pass one sample for each text")
+                raise TaskError(f"{key!r} of {name} must be a string, got {_kind(text)}; pass one sample for each text")
         return {key: sample[key] for key in self.names if key in sample}
+
+    def join(self, text: str | None, fields: Mapping[str, str]) -> dict[str, str]:
+        """Put a text and its other fields together.
+
+        Args:
+            text: The text of the required field that is not among the others; None where all are.
+            fields: The other fields by their names.
+
+        Returns:
+            The sample, not yet checked.
+
+        Example:
+            >>> SampleForm(("question", "context")).join("Anna left.", {"question": "Who left?"})
+            {'context': 'Anna left.', 'question': 'Who left?'}
+        """
+        missing = next((name for name in self.required if name not in fields), self.required[0])
+        return ({} if text is None else {missing: text}) | dict(fields)
 
     def __str__(self) -> str:
         return "a string" if len(self.required) == 1 else f"a mapping with {_listed(self.required)}"

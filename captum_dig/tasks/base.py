@@ -13,7 +13,7 @@ from typing import Any, ClassVar, final
 from torch import Tensor, nn
 
 from captum_dig.checks import as_index, one_of
-from captum_dig.errors import ModelError
+from captum_dig.errors import ModelError, TaskError
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow, SampleForm
 from captum_dig.models.words import Span
@@ -114,12 +114,12 @@ class Task(ABC):
             options: Further arguments.
 
         Raises:
-            TypeError: If the class has no such argument.
+            TaskError: If the class has no such argument.
         """
         known = list(inspect.signature(cls).parameters)[1:]
         own = [name for name in known if name != "tokenizer"]
         if unknown := [name for name in options if name not in own]:
-            raise TypeError(
+            raise TaskError(
                 f"TextExplainer must have only its own arguments and those of the task, {', '.join(own)} "
                 f"for {cls.__name__}, got {unknown[0]!r}"
             )

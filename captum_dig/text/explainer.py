@@ -90,7 +90,7 @@ class TextExplainer:
     Raises:
         ModelError: If model or tokenizer cannot be explained.
         VocabularyError: If the embeddings hold NaN or infinity.
-        TypeError: If there is no such argument.
+        TaskError: If there is no such argument.
         ValueError: If another argument is wrong.
 
     Example:
@@ -472,7 +472,7 @@ class TextExplainer:
         if texts is None:
             if not fields:
                 raise TypeError(f"texts must be {form}, or a sequence of these, got nothing")
-            return dict(fields)
+            return form.join(None, fields)
         if not fields:
             return texts
         if not isinstance(texts, str):
@@ -480,8 +480,7 @@ class TextExplainer:
                 f"texts must be one string beside {', '.join(map(repr, fields))}, got {type(texts).__name__}; "
                 "put all fields into one mapping for each text"
             )
-        missing = next((name for name in form.required if name not in fields), form.required[0])
-        return {missing: texts} | dict(fields)
+        return form.join(texts, fields)
 
     @property
     def _pads(self) -> bool:
