@@ -522,7 +522,10 @@ def no_model(monkeypatch):
         ),
         ([TEXT, "--candidates", "none"], "--candidates must be one of 'words', 'all', got 'none'"),
         ([TEXT, "--overflow", "wrap"], "--overflow must be one of 'truncate', 'windows', 'error', got 'wrap'"),
-        ([TEXT, "--task", "labels2"], "--task must be one of 'labels', 'zero_shot', 'tokens', 'spans', 'masked_word', 'continuation', got 'labels2'"),
+        (
+            [TEXT, "--task", "labels2"],
+            "--task must be one of 'labels', 'zero_shot', 'tokens', 'spans', 'masked_word', 'continuation', got 'labels2'",
+        ),
         ([TEXT, "--format", "xml"], "--format must be one of 'text', 'html', 'json', 'jsonl', got 'xml'"),
         (
             [TEXT, "--out", "out.json"],
