@@ -29,7 +29,11 @@ def load(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, TextExpla
     arguments = parser.parse_args()
     if not arguments.tiny and arguments.data is None:
         parser.error("give --data, or --tiny")
-    explainer = TextExplainer.from_pretrained(arguments.model) if arguments.model else TextExplainer.demo()
+    # The committed results are about the logit, which is no longer the default.
+    options: dict[str, Any] = {"output": "logit"}
+    explainer = (
+        TextExplainer.from_pretrained(arguments.model, **options) if arguments.model else TextExplainer.demo(**options)
+    )
     if arguments.tiny:
         return arguments, explainer, TINY_TEXTS
     lines = arguments.data.read_text(encoding="utf-8").splitlines()

@@ -122,6 +122,8 @@ def measure(strategy: str, texts: list[str], steps: tuple[int, ...], arguments: 
 def make_explainer(strategy: str, spacing: str, arguments: argparse.Namespace) -> TextExplainer:
     """The paper's setting: every row may be an anchor, K = 500."""
     options: dict[str, Any] = {
+        # The committed results are about the logit.
+        "output": "logit",
         "strategy": strategy,
         "n_anchors": arguments.n_anchors,
         "candidates": "all",

@@ -97,7 +97,7 @@ def test_a_batch_is_its_rows(name, question):
 
 
 def test_leave_one_out_is_the_integral_of_a_path_that_moves_one_token(classifier, tokenizer):
-    explainer = TextExplainer(classifier, tokenizer, n_anchors=3, n_neighbors=8)
+    explainer = TextExplainer(classifier, tokenizer, output="logit", n_anchors=3, n_neighbors=8)
     result = compare(explainer, TEXTS[:1], ["leave_one_out"], n_steps=4, n_curve_texts=0)
     ids = tokenizer(TEXTS[0], return_tensors="pt").input_ids
     lig = LayerIntegratedGradients(lambda x: classifier(x).logits, classifier.get_input_embeddings())

@@ -228,7 +228,7 @@ def test_several_texts_come_in_order_with_a_line_between(run):
 def test_an_index_may_stand_for_a_label(run):
     for target, label in (("0", "NEGATIVE"), ("1", "POSITIVE"), ("positive", "POSITIVE")):
         result = run(TEXT, "--target", target)
-        assert f"Explained: logit of {label}" in result.stdout
+        assert f"Explained: log-odds of {label}" in result.stdout
 
 
 def test_options_reach_the_explainer(run):

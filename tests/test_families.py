@@ -34,7 +34,9 @@ def build(name, tokenizer, head="ForSequenceClassification", **changes):
 
 
 def make(model, tokenizer, **options):
-    return TextExplainer(model, tokenizer, candidates="all", n_anchors=4, n_neighbors=12, cache=False, **options)
+    output = None if model.config.problem_type == "regression" else "logit"
+    quick = {"output": output, "candidates": "all", "n_anchors": 4, "n_neighbors": 12, "cache": False}
+    return TextExplainer(model, tokenizer, **quick | options)
 
 
 GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 40}

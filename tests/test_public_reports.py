@@ -94,7 +94,8 @@ def logits_of(model):
 
 
 def explainer_of(model, tokenizer, **options):
-    return TextExplainer(model, tokenizer, candidates="all", n_anchors=4, n_neighbors=10, cache=False, **options)
+    quick = {"output": "logit", "candidates": "all", "n_anchors": 4, "n_neighbors": 10, "cache": False}
+    return TextExplainer(model, tokenizer, **quick | options)
 
 
 def word_tokenizer(specials, template="<s> $A </s>"):

@@ -229,29 +229,29 @@ def by_hand(classifier, tokenizer):
     def logits(rows, mask):
         return classifier(inputs_embeds=rows, attention_mask=mask).logits
 
+    def odds(rows):
+        # Of two labels, the log-odds are the difference of their logits.
+        both = logits(rows, row.attention_mask.expand(len(rows), -1))
+        return both - both.flip(1)
+
     def explain(rows, n_steps=8):
-        mask = row.attention_mask
-        found = DiscretizedIntegratedGradients(
-            lambda rows: logits(rows, mask.expand(len(rows), -1))[:, target[0]], StraightLine()
-        )
+        found = DiscretizedIntegratedGradients(lambda rows: odds(rows)[:, target[0]], StraightLine())
         return found.attribute(rows, baselines, n_steps=n_steps)
 
-    return inputs, row.attention_mask, fixed, target, baselines, logits, explain
+    return inputs, row.attention_mask, fixed, target, baselines, logits, odds, explain
 
 
 MEASURES = ("soft_comprehensiveness", "soft_sufficiency", "infidelity", "sensitivity", "token_error")
 
 
 def test_measures_are_the_functions_called_by_hand(explainer, by_hand):
-    inputs, mask, fixed, target, baselines, logits, explain = by_hand
+    inputs, mask, fixed, target, baselines, logits, odds, explain = by_hand
     found = compared(explainer, "integrated_gradients", measures=MEASURES).values
     scores = explain(inputs).sum(dim=-1)
     expected = {
         "soft_comprehensiveness": soft_comprehensiveness(logits, inputs, mask, scores, fixed, target),
         "soft_sufficiency": soft_sufficiency(logits, inputs, mask, scores, fixed, target),
-        "infidelity": infidelity(
-            lambda rows: logits(rows, mask.expand(len(rows), -1)), inputs, explain(inputs), fixed, target, baselines
-        ),
+        "infidelity": infidelity(odds, inputs, explain(inputs), fixed, target, baselines),
         "sensitivity": sensitivity(lambda rows: explain(rows).sum(dim=-1, keepdim=True), inputs, fixed),
         "token_error": token_error(scores, explain(inputs, 16 * 8).sum(dim=-1)),
     }

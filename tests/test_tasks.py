@@ -166,7 +166,13 @@ def explained(models, tokenizer, name, *texts, options=None, **arguments):
 def test_pairs(models, tokenizer, fields):
     batch = pair(tokenizer, PREMISE, HYPOTHESIS)
     result = explained(
-        models, tokenizer, "labels", PREMISE, text_pair=HYPOTHESIS, target="YES", options={"fields": fields}
+        models,
+        tokenizer,
+        "labels",
+        PREMISE,
+        text_pair=HYPOTHESIS,
+        target="YES",
+        options={"fields": fields, "output": "logit"},
     )
     assert list(result.token_ids) == batch.input_ids[0].tolist()
     check(result, models["labels"], lambda o: o.logits[:, 1], token_type_ids=batch.token_type_ids)

@@ -40,7 +40,7 @@ TEXTS = [TEXT, "dull", "the acting was not so bad but the story is awful and slo
 
 
 def make(model, tokenizer, **options):
-    return TextExplainer(model, tokenizer, **{"n_anchors": 4, "n_neighbors": 12, **options})
+    return TextExplainer(model, tokenizer, **{"output": "logit", "n_anchors": 4, "n_neighbors": 12, **options})
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +319,7 @@ def test_from_a_folder_and_from_a_pipeline(tmp_path, classifier, tokenizer):
     classifier.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     options = {"n_anchors": 4, "n_neighbors": 12}
-    expected = make(classifier, tokenizer).explain(TEXT)
+    expected = make(classifier, tokenizer, output="log_odds").explain(TEXT)
     folder = TextExplainer.from_pretrained(tmp_path, **options).explain(TEXT)
     assert folder.settings.model == str(tmp_path)
     pipeline = TextExplainer.from_pipeline(

@@ -526,7 +526,7 @@ def tiny(folder: Path) -> None:
             _check(run([*twice, "--stop-after", "1"]) is None, "epochs remain")
             _check(_figures(run(twice)) == _figures(report), "two sittings give the figures of one")
             _check(_figures(run(twice)) == _figures(report), "a finished run is not done again")
-        explainer = TextExplainer.from_pretrained(out)
+        explainer = TextExplainer.from_pretrained(out, output="logit")
         (result,) = explainer.explain_each(["A warm and funny film, well told."], n_steps=4)
         words = dict(zip(result.words, result.word_scores, strict=True))
         print(f"{architecture}: {result.predicted_label}, {max(words, key=words.__getitem__)!r} above all")

@@ -135,7 +135,9 @@ def run(setting: Setting, arguments: argparse.Namespace, work: Path, out: Path) 
             continue
         texts = texts_of(setting.dataset, "test", arguments.data_dir, min(n_texts, arguments.n))
         folder = setting.model if arguments.paper_models else arguments.models / setting.model
-        explainer = TextExplainer.from_pretrained(folder, candidates="all", name=setting.name, **options)
+        explainer = TextExplainer.from_pretrained(
+            folder, candidates="all", output="logit", name=setting.name, **options
+        )
         if arguments.device:
             explainer.classifier.model.to(arguments.device)
         print(f"{name}: {len(texts)} texts", flush=True)
@@ -186,7 +188,7 @@ def main() -> None:
 
 def tiny(folder: Path) -> None:
     """Run every kind of experiment on two texts."""
-    explainer = TextExplainer.demo(candidates="all", n_anchors=3)
+    explainer = TextExplainer.demo(candidates="all", output="logit", n_anchors=3)
     for name, methods, baselines, _, _ in experiments(replace(SMALL[0], n_texts=2), ablate=True):
         comparison = compare(
             explainer,

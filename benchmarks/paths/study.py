@@ -200,7 +200,9 @@ def _explain(path: PathGenerator, question: Question, budget: int) -> Callable[[
 
 def load(setting: Setting, arguments: argparse.Namespace) -> TextExplainer:
     """Load a model with the chosen settings."""
-    explainer = TextExplainer.from_pretrained(arguments.models / setting.model, name=setting.name, n_anchors=N_ANCHORS)
+    explainer = TextExplainer.from_pretrained(
+        arguments.models / setting.model, name=setting.name, output="logit", n_anchors=N_ANCHORS
+    )
     if arguments.device:
         explainer.classifier.model.to(arguments.device)
     return explainer
@@ -303,7 +305,7 @@ def main() -> None:
 
 def tiny(folder: Path) -> None:
     """Run every stage on two texts."""
-    explainer, texts = TextExplainer.demo(n_anchors=3), ["A fine film.", "Dull and far too long."]
+    explainer, texts = TextExplainer.demo(n_anchors=3, output="logit"), ["A fine film.", "Dull and far too long."]
     for stage, make in MADE.items():
         report = beside(explainer, texts, make(explainer), folder / f"{stage}.jsonl", n_curve_texts=0)
         print(stage, len(report["rows"]), "rows")

@@ -85,9 +85,9 @@ def explain(
     output: Annotated[
         str | None,
         Option(
-            help="The number to explain: logit, log_odds, log_probability or probability; value of a regression.",
+            help="The number to explain: log_odds, logit, log_probability or probability; start or end of an answer.",
             metavar="NAME",
-            show_default="logit, or value",
+            show_default="that of the task",
         ),
     ] = None,
     baseline: Annotated[

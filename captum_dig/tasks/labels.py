@@ -21,7 +21,7 @@ _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceCla
 
 
 class LabelTask(Task):
-    """Explain the logit of a label; by default the label that the model predicts.
+    """Explain the log-odds of a label; by default the label that the model predicts.
 
     A logit can move by a constant that all labels share, and no decision depends on it. The log-odds of a label, its
     logit minus the logarithm of the summed exponentials of the others, cannot: a score of s multiplies the odds by
@@ -33,7 +33,7 @@ class LabelTask(Task):
     Args:
         model: A Hugging Face sequence classifier.
         output: ``"logit"``, ``"log_odds"``, ``"log_probability"`` or ``"probability"``; ``"value"`` for a regression.
-            None for ``"logit"``, or the value.
+            None for ``"log_odds"``, or the value.
         fields: The fields whose words are scored: ``"text"``, ``"text_pair"``, or both; None for both. The other keeps
             its embeddings.
 
@@ -48,18 +48,19 @@ class LabelTask(Task):
         >>> output = SimpleNamespace(logits=torch.tensor([[0.5, 2.0]]))
         >>> (choice,) = task.choose(output, [None], [task.resolve("predicted")])
         >>> task.labels[choice.target], task(output, torch.tensor([choice.place]))
-        ('GOOD', tensor([2.]))
+        ('GOOD', tensor([1.5000]))
     """
 
     auto_class = "AutoModelForSequenceClassification"
     kind = "sequence classifier"
     pipeline = "TextClassificationPipeline"
     form = SampleForm(("text",), ("text_pair",))
+    output = "log_odds"
 
     def __init__(self, model: nn.Module, output: str | None = None, fields: str | Sequence[str] | None = None) -> None:
         self.model, self.labels = model, labels_of(model)
         # A subclass may explain another number, and say so.
-        if self.problem == "regression" and self.output == Task.output:
+        if self.problem == "regression" and self.output == LabelTask.output:
             self.output = "value"
         super().__init__(model, output, fields)
 

@@ -286,7 +286,7 @@ class TextAttribution:
             predicted += f" ({_percent(self.predicted_probability)})"
             target += f" ({_percent(self.target_probability)})"
         # A single one, such as a given continuation, was not chosen from others.
-        decided = self.is_regression or len(self.labels) > 1
+        decided = len(self.labels) > 1 or self.span is None
         headline = [
             *([("Predicted", predicted)] if decided else []),
             ("Explained", f"{self.settings.output.replace('_', '-')} of {target}{self._rather_than}"),
