@@ -122,6 +122,7 @@ def demo():
         ("uniform", "random embeddings"),
         ("empty", "an empty text"),
         ("none", "an empty text"),
+        ("Even", "the baseline nearest to even odds"),
     ],
 )
 def test_a_word_that_names_a_kind_of_baseline(demo, baseline, meant):

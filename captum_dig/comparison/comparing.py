@@ -25,7 +25,6 @@ from captum_dig.comparison.journal import Journal
 from captum_dig.comparison.records import ComparedText, Measurement
 from captum_dig.comparison.results import Comparison
 from captum_dig.comparison.settings import ComparisonSettings, MeasureInfo
-from captum_dig.errors import ModelError
 from captum_dig.methods.base import AttributionMethod, Plan
 from captum_dig.methods.scoring import score
 from captum_dig.metrics.faithfulness import Protocol
@@ -34,7 +33,7 @@ from captum_dig.models.encoding import Encoding
 from captum_dig.models.samples import as_samples
 from captum_dig.quadrature import check_method
 from captum_dig.text.explainer import TextExplainer
-from captum_dig.text.questions import Questions, ScalarModel, ask, check_ids
+from captum_dig.text.questions import EVEN, Questions, ScalarModel, ask, check_ids, nearest_to_even, probable
 from captum_dig.text.results import LARGE_DELTA_PERCENT
 from captum_dig.vocabulary.readable import row_kinds
 
@@ -189,13 +188,18 @@ class _Bench:
         plan = replace(self.plan, seed=(1_000_003 * self.settings.seed + number) % 2**63)
         steps = self.settings.curve_steps if number < self.settings.n_curve_texts else ()
         with self.explainer.classifier.evaluating():
-            asked = {name: self._ask(encodings, ids) for name, ids in self.baselines.items()}
+            found = {name: self._ask(encodings, name) for name in self.baselines}
+            asked = {name: questions for name, (questions, _) in found.items()}
             choices = next(iter(asked.values())).choices
             if not choices:
                 warnings.warn(f"text {number + 1} has no number to explain, and does not count", stacklevel=3)
                 return None
             encoding = encodings[choices[0].row]
-            tried = [self._try(method, name, asked[name], plan) for name in asked for method in self.methods]
+            tried = [
+                self._try(method, name, ids, questions, plan)
+                for name, (questions, ids) in found.items()
+                for method in self.methods
+            ]
             trials = self._trials(encoding, next(iter(asked.values())), tuple(trial for trial, _, _ in tried))
             columns = {measure.name: measure(trials) for measure in self.measures}
             curves = [_curve(trial, steps) for trial in trials.trials]
@@ -232,12 +236,20 @@ class _Bench:
             check_ids(one, len(explainer.vocabulary), name)
         return encodings
 
-    def _ask(self, encodings: Sequence[Encoding], baseline_ids: tuple[int, ...]) -> Questions:
+    def _ask(self, encodings: Sequence[Encoding], baseline: str) -> tuple[Questions, tuple[int, ...]]:
+        """Ask a text from a baseline; return the rows of that, too."""
         explainer = self.explainer
         wanted = [explainer.task.resolve("predicted")] * len(encodings)
-        return ask(explainer.classifier, explainer.task, explainer.encoder, baseline_ids, encodings, wanted)
+        ids = self.baselines[baseline]
+        questions = ask(explainer.classifier, explainer.task, explainer.encoder, ids, encodings, wanted)
+        if baseline != EVEN or not questions.choices:
+            return questions, ids
+        best, _ = nearest_to_even(explainer.classifier, explainer.task, questions, ids)
+        return replace(questions, by_baseline=(questions.by_baseline[ids.index(best)],)), (best,)
 
-    def _try(self, method: AttributionMethod, baseline: str, asked: Questions, plan: Plan) -> tuple[Trial, int, float]:
+    def _try(
+        self, method: AttributionMethod, baseline: str, ids: tuple[int, ...], asked: Questions, plan: Plan
+    ) -> tuple[Trial, int, float]:
         """Score a text by one method; return the trial, its gradients and its seconds."""
         started = time.perf_counter()
         # A task may choose several numbers of a text; only the first is compared.
@@ -247,7 +259,7 @@ class _Bench:
         seconds = time.perf_counter() - started
         change = float(torch.stack([question.changes(plan.rows_at_once) for question in questions]).mean())
         taken = replace(plan, n_steps=scores.n_gradients[0]) if scores.n_gradients[0] else plan
-        trial = Trial(method, baseline, self.baselines[baseline], questions, taken, scores.values.cpu(), change)
+        trial = Trial(method, baseline, ids, questions, taken, scores.values.cpu(), change)
         return trial, scores.n_gradients[0], seconds
 
     def _trials(self, encoding: Encoding, asked: Questions, trials: tuple[Trial, ...]) -> Trials:
@@ -267,11 +279,11 @@ class _Bench:
                 n_rows = int(here.sum())
                 inputs = {name: column[:, :length].expand(n_rows, -1) for name, column in columns.items()}
                 output = model.output(**inputs | {"input_ids": ids[here, :length]})
-                found[here] = _probable(task.log_probability(output, question.places.expand(n_rows, -1))).float()
+                found[here] = probable(task.log_probability(output, question.places.expand(n_rows, -1))).float()
             return found
 
         def pick(output: Any, places: Tensor) -> Tensor:
-            return _probable(task.log_probability(output, places))
+            return probable(task.log_probability(output, places))
 
         return Trials(
             trials=trials,
@@ -286,12 +298,6 @@ class _Bench:
             known=self.known,
             deletes=not (task.positional or encoding.fields),
         )
-
-
-def _probable(found: Tensor | None) -> Tensor:
-    if found is None:
-        raise ModelError("task must give log-probabilities to be compared, got None; use captum_dig.metrics")
-    return found
 
 
 def _curve(trial: Trial, steps: Sequence[int]) -> tuple[float, ...]:
@@ -354,6 +360,9 @@ def _baselines(explainer: TextExplainer, baselines: Sequence[str | tuple[str, ..
         name = ", ".join(tokens)
         if name in found:
             raise ValueError(f"baselines must be different, got {list(baselines)}; name each once")
+        if name == EVEN:
+            found[name] = explainer.encoder.even_candidates()
+            continue
         ids = (explainer.encoder.token_id("baselines", token, len(explainer.vocabulary)) for token in tokens)
         found[name] = tuple(ids)
     return found

@@ -33,6 +33,7 @@ _KINDS = {
     "an embedding of zeros": ("zero", "zeros", "0"),
     "the mean of all embeddings": ("mean", "average"),
     "random embeddings": ("random", "uniform", "gaussian", "noise"),
+    "the baseline nearest to even odds": ("even",),
     "an empty text": ("empty", "none", "null", "blank"),
 }
 
@@ -201,6 +202,11 @@ class TextEncoder:
         # The tokenizer would make tensors on the default device, which the caller may have changed.
         with torch.device("cpu"):
             return dict(self.tokenizer.pad([e.inputs for e in encodings], padding_side="right", return_tensors="pt"))
+
+    def even_candidates(self) -> tuple[int, ...]:
+        """The tokens that can stand for no word: padding, mask and unknown word, those that the tokenizer has."""
+        ids = (getattr(self.tokenizer, f"{role}_token_id", None) for role in ("pad", "mask", "unk"))
+        return tuple(dict.fromkeys(int(i) for i in ids if i is not None))
 
     def token_id(self, argument: str, token: str | int, n_rows: int) -> int:
         """Find the row of a token.

@@ -19,8 +19,8 @@ from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.model import TextModel
 from captum_dig.paths import PathGenerator
 from captum_dig.tasks.base import Task
-from captum_dig.text.questions import ask
-from captum_dig.text.results import LARGE_DELTA_PERCENT, LARGE_ERROR_PERCENT, TextAttribution
+from captum_dig.text.questions import Questions, ask, nearest_to_even
+from captum_dig.text.results import LARGE_DELTA_PERCENT, LARGE_ERROR_PERCENT, SURE, TextAttribution, probability_of
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.vocabulary import Vocabulary
 
@@ -37,6 +37,7 @@ class BatchExplainer:
         plan: How to integrate.
         baseline_ids: The row that every word becomes in each baseline; results are the mean over them.
         settings: The settings in the results.
+        even: Whether each sample takes one of the baselines, the one nearest to even odds.
     """
 
     model: TextModel
@@ -46,6 +47,7 @@ class BatchExplainer:
     plan: Plan
     baseline_ids: tuple[int, ...]
     settings: ExplanationSettings
+    even: bool = False
 
     def __call__(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[TextAttribution]:
         """Explain the texts of a batch.
@@ -60,11 +62,14 @@ class BatchExplainer:
         Raises:
             ModelError: If the model's output is not finite, or does not fit the task.
         """
+        if self.even:
+            return [result for part in self._samples(encodings, wanted) for result in self._from_even(*part)]
         with self.model.evaluating():
             questions = ask(self.model, self.task, self.encoder, self.baseline_ids, encodings, wanted)
             if not questions.choices:
                 return []
             scores = score(self.method, questions.by_baseline, self.plan)
+            nearer = [self._nearer(questions, row) for row in range(len(questions.choices))]
         tokens = scores.values.tolist()
         ends = [question.ends(self.plan.rows_at_once) for question in questions.by_baseline]
         input_values = ends[0][0].tolist()
@@ -100,6 +105,7 @@ class BatchExplainer:
                     converged=None if scores.converged is None else scores.converged[number],
                     fields=encoding.fields,
                     span=choice.span,
+                    even_baseline=nearer[number],
                 )
             )
         far = any(
@@ -109,6 +115,40 @@ class BatchExplainer:
         if self.method.completes and far:
             self._warn_of_zeros()
         return results
+
+    def _samples(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[tuple[list[Encoding], list[Any]]]:
+        """Separate the samples of a batch."""
+        parts: list[tuple[list[Encoding], list[Any]]] = []
+        for encoding, one in zip(encodings, wanted, strict=True):
+            if not (self.task.joint and encoding.part):
+                parts.append(([], []))
+            parts[-1][0].append(encoding)
+            parts[-1][1].append(one)
+        return parts
+
+    def _from_even(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[TextAttribution]:
+        """Explain one sample from the baseline that is nearest to even odds."""
+        with self.model.evaluating():
+            questions = ask(self.model, self.task, self.encoder, self.baseline_ids[:1], encodings, wanted)
+            if not questions.choices:
+                return []
+            baseline_id, _ = nearest_to_even(self.model, self.task, questions, self.baseline_ids)
+        settings = replace(self.settings, baseline=self.encoder.show(baseline_id))
+        return replace(self, baseline_ids=(baseline_id,), settings=settings, even=False)(encodings, wanted)
+
+    def _nearer(self, questions: Questions, row: int) -> tuple[str, float] | None:
+        """Find a better baseline if the model is sure of the explained number at this one already."""
+        at_baseline = questions.by_baseline[0].at_baseline
+        if len(self.baseline_ids) > 1 or at_baseline is None or self.settings.contrast is not None:
+            return None
+        probability = probability_of(self.settings.output, float(at_baseline[row]))
+        if probability is None or probability <= SURE:
+            return None
+        candidates = [i for i in self.encoder.even_candidates() if i != self.baseline_ids[0]]
+        if not candidates:
+            return None
+        best, there = nearest_to_even(self.model, self.task, questions, candidates, row)
+        return (self.encoder.show(best), there) if abs(there - 0.5) < abs(probability - 0.5) else None
 
     def _warn_of_zeros(self) -> None:
         """Warn if a large delta comes from a baseline of zeros, which more steps do not repair."""

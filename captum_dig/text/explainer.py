@@ -33,7 +33,7 @@ from captum_dig.paths.tables import RankedTable
 from captum_dig.quadrature import QuadratureRule, Spacing, check_spacing
 from captum_dig.tasks.base import Task
 from captum_dig.text.batches import BatchExplainer, warn_of_other_rows
-from captum_dig.text.questions import check_ids
+from captum_dig.text.questions import EVEN, check_ids
 from captum_dig.text.results import TextAttribution
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.threads import Lock, eager
@@ -243,8 +243,9 @@ class TextExplainer:
                 each text. Other tasks take other targets.
             baseline: The token that replaces every word at the start of the path: ``"pad"``, ``"mask"``, ``"unk"`` or
                 another special token's role, a token of the vocabulary, or its id. ``"token:zero"`` is the word where
-                ``"zero"`` could mean another kind of baseline. Several baselines share the steps, and the result is the
-                mean over them.
+                ``"zero"`` could mean another kind of baseline. ``"even"`` takes the one of pad, mask and unk at
+                which the model is nearest to even odds for this text. Several baselines share the steps, and the result
+                is the mean over them.
             contrast: Another label: why the target and not this one? The difference of their numbers is explained.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
@@ -355,21 +356,24 @@ class TextExplainer:
         wanted = self._wanted(target, contrast, len(samples))
         strategy = self._strategy if strategy is None else strategy
         chosen = self.method(strategy)
-        baseline_ids = self._baseline_ids(baseline)
+        even = baseline == EVEN
+        baseline_ids = self.encoder.even_candidates() if even else self._baseline_ids(baseline)
+        if even:
+            self._check_even()
         settings = ExplanationSettings(
             model=self.classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
             candidates=self.candidates_name,
-            baseline=", ".join(map(self.encoder.show, baseline_ids)),
+            baseline=EVEN if even else ", ".join(map(self.encoder.show, baseline_ids)),
             output=self.task.output,
             contrast=self._label(contrast),
             version=__version__,
-            **plan.describe(chosen, len(baseline_ids)),
+            **plan.describe(chosen, 1 if even else len(baseline_ids)),
         )
         # Texts that take gradients by need are attributed one by one: padding would only cost time.
         together = n_steps != "auto" and len(samples) > 1 and self._pads
         batches = self._batches(samples, wanted, batch_size if together else 1, overflow)
-        explain = BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings)
+        explain = BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings, even)
         return self._results(batches, explain, strategy)
 
     def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
@@ -545,6 +549,14 @@ class TextExplainer:
         if not several:
             raise ValueError("baseline must be a token, or several, got none")
         return tuple(self.encoder.token_id("baseline", one, len(self.vocabulary)) for one in several)
+
+    def _check_even(self) -> None:
+        """Require a choice of baselines, and probabilities."""
+        self.task.check_measurable()
+        if len(self.encoder.even_candidates()) < 2:
+            raise ValueError(
+                "baseline must be a token, got 'even' for a tokenizer with fewer than two of pad, mask, unk"
+            )
 
     def _label(self, contrast: Target | None) -> str | None:
         """The name of another label, which was given by its name or index."""

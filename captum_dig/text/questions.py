@@ -6,7 +6,7 @@ Takes a model, a task and the texts of a batch; gives the questions, and the pre
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,9 @@ from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.model import TextModel
 from captum_dig.models.question import Question
 from captum_dig.tasks.base import Choice, Task
+
+# The name of the baseline that is chosen for each text.
+EVEN: Final = "even"
 
 
 class ScalarModel(nn.Module):
@@ -117,6 +120,47 @@ def ask(
             f"the output of {model.name} must be finite, got NaN or infinity; check its weights, or load it in float32"
         )
     return Questions(tuple(questions), tuple(choices), tuple(inputs))
+
+
+def nearest_to_even(
+    model: TextModel, task: Task, questions: Questions, candidates: Sequence[int], row: int = 0
+) -> tuple[int, float]:
+    """Find the baseline at which an explained number is nearest to even odds.
+
+    Args:
+        model: The model; the caller holds its lock.
+        task: The task.
+        questions: The questions, from any baseline.
+        candidates: The rows that words may become.
+        row: The number of the choice.
+
+    Returns:
+        The row, and the probability there.
+
+    Raises:
+        ModelError: If the model has no probability.
+    """
+    question = questions.by_baseline[0].take(torch.tensor([row], device=questions.by_baseline[0].inputs.device))
+    ids = dict(zip(questions.names, question.columns, strict=True))["input_ids"]
+    forward = ScalarModel(model, questions.names, lambda output, places: probable(task.log_probability(output, places)))
+    found = []
+    for candidate in candidates:
+        baseline = model.embed(torch.where(question.fixed, ids, candidate))
+        with torch.no_grad():
+            found.append(float(forward(baseline, *question.arguments).float().exp()))
+    best = min(range(len(candidates)), key=lambda i: abs(found[i] - 0.5))
+    return candidates[best], found[best]
+
+
+def probable(found: Tensor | None) -> Tensor:
+    """Require log-probabilities.
+
+    Raises:
+        ModelError: If a task has none.
+    """
+    if found is None:
+        raise ModelError("task must give log-probabilities to be compared, got None; use captum_dig.metrics")
+    return found
 
 
 def check_ids(encoding: Encoding, n_rows: int, name: str) -> None:

@@ -57,6 +57,31 @@ def _field(name: str, value: Any) -> Field:
     return Field(string(f"{name}[0]", value[0]), *span(name, value[1:]))
 
 
+# Above it, a baseline has decided already.
+SURE = 0.8
+
+
+def probability_of(output: str, value: float) -> float | None:
+    """Return the probability that an explained number means; None for one that means none.
+
+    Example:
+        >>> probability_of("log_odds", 0.0), probability_of("probability", 0.2), probability_of("logit", 0.0)
+        (0.5, 0.2, None)
+    """
+    if output == "log_odds":
+        return 1 / (1 + math.exp(-value)) if value > -700 else 0.0
+    if output == "log_probability":
+        return min(1.0, math.exp(value))
+    return value if output == "probability" else None
+
+
+def _nearer(name: str, value: Any) -> tuple[str, float]:
+    """Convert the name of a baseline and a probability."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(f"{name} must be a baseline and a probability, got {value!r}; pass two values")
+    return string(f"{name}[0]", value[0]), real(f"{name}[1]", value[1])
+
+
 _REALS = ("token_scores", "word_scores", "probabilities", "input_value", "baseline_value")
 _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
     "text": string,
@@ -80,9 +105,17 @@ _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
     "converged": lambda name, value: None if value is None else flag(name, value),
     "fields": tuple_of(_field),
     "span": lambda name, value: None if value is None else span(name, value),
+    "even_baseline": lambda name, value: None if value is None else _nearer(name, value),
 }
 # Fields that not every explanation has; readers of the others need not know of them.
-_OPTIONAL = {"error_percent": None, "word_errors": None, "converged": None, "fields": (), "span": None}
+_OPTIONAL = {
+    "error_percent": None,
+    "word_errors": None,
+    "converged": None,
+    "fields": (),
+    "span": None,
+    "even_baseline": None,
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,6 +152,8 @@ class TextAttribution:
         converged: With ``n_steps="auto"``, whether the error and the spread came within the tolerances; else None.
         fields: The names and places of the fields in `text`, where the sample has several; each stands on its own line.
         span: Start and end of the part of `text` that the explained number is about, such as an entity; None for all.
+        even_baseline: Where the model is sure of the explained number at the baseline already, above 80 %: a baseline
+            that is nearer to even odds, and the probability there. Else None.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -148,6 +183,7 @@ class TextAttribution:
     converged: bool | None = None
     fields: tuple[Field, ...] = ()
     span: tuple[int, int] | None = None
+    even_baseline: tuple[str, float] | None = None
 
     def __post_init__(self) -> None:
         for name, convert in _CONVERTERS.items():
@@ -245,6 +281,11 @@ class TextAttribution:
         return self.probabilities[self.target]
 
     @property
+    def baseline_probability(self) -> float | None:
+        """Give the probability of the explained number at the baseline; None for a number that means none."""
+        return None if self.settings.contrast else probability_of(self.settings.output, self.baseline_value)
+
+    @property
     def delta(self) -> float:
         """Give the sum of the token scores minus (input_value - baseline_value): 0 if exact."""
         return sum(self.token_scores) - (self.input_value - self.baseline_value)
@@ -295,6 +336,16 @@ class TextAttribution:
         ]
         if self.error_percent is not None:
             headline[-1] = ("Error", self._errors())
+        if self.even_baseline is not None:
+            name, probability = self.even_baseline
+            headline.append(
+                (
+                    "Baseline",
+                    f"{self.settings.baseline} is no neutral start: the model gives {target.rpartition(' (')[0]} "
+                    f"{_percent(self.baseline_probability or 0.0)} there; nearer to even odds: {name} "
+                    f"({_percent(probability)})",
+                )
+            )
         if self.truncated:
             headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
         settings = [(field.name, getattr(self.settings, field.name)) for field in dataclasses.fields(self.settings)]
