@@ -377,5 +377,9 @@ CATALOGUE: Final = Catalogue(
         ),
         Entry("json", "format", "JSON", "captum_dig.visualization.formats:JsonFormat", "strict JSON, readable again"),
         Entry("jsonl", "format", "JSON Lines", "captum_dig.visualization.formats:JsonLinesFormat", "one result a line"),
+        Entry("csv", "format", "CSV", "captum_dig.visualization.tables:CsvFormat", "a row for each word"),
+        Entry("markdown", "format", "Markdown", "captum_dig.visualization.tables:MarkdownFormat", "a table for a page"),
+        Entry("latex", "format", "LaTeX", "captum_dig.visualization.latex:LatexFormat", "coloured words for a paper"),
+        Entry("svg", "format", "SVG", "captum_dig.visualization.svg:SvgFormat", "a drawing of the words, with bars"),
     )
 )

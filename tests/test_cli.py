@@ -526,7 +526,10 @@ def no_model(monkeypatch):
             [TEXT, "--task", "labels2"],
             "--task must be one of 'labels', 'zero_shot', 'tokens', 'spans', 'masked_word', 'continuation', got 'labels2'",
         ),
-        ([TEXT, "--format", "xml"], "--format must be one of 'text', 'html', 'json', 'jsonl', got 'xml'"),
+        (
+            [TEXT, "--format", "xml"],
+            "--format must be one of 'text', 'html', 'json', 'jsonl', 'csv', 'markdown', 'latex', 'svg', got 'xml'",
+        ),
         (
             [TEXT, "--out", "out.json"],
             "--out must come with --format, got 'out.json' alone; name a format, such as --format json",

@@ -1,7 +1,9 @@
 """Formats: every one of the catalogue writes results, those in JSON read back, and wrong arguments are named."""
 
+import csv
 import io
 import json
+from xml.etree import ElementTree
 
 import pytest
 
@@ -35,6 +37,75 @@ def test_json_reads_back(results):
     assert [TextAttribution.from_dict(entry) for entry in json.loads(written("json", results))] == results
     lines = written("jsonl", results).splitlines()
     assert [TextAttribution.from_dict(json.loads(line)) for line in lines] == results
+
+
+NASTY = "a_film & <b>50%</b> | 1. {x} \\\\ $ # ~ ^"
+
+
+@pytest.fixture(scope="module")
+def nasty(classifier, tokenizer):
+    from captum_dig import TextExplainer
+
+    explain = TextExplainer(classifier, tokenizer, cache=False).explain
+    return [explain(NASTY, text_pair="- dull\nand slow", n_steps=8)]
+
+
+def test_csv_has_a_row_for_each_word_and_field(nasty):
+    rows = list(csv.DictReader(io.StringIO(written("csv", nasty))))
+    (result,) = nasty
+    assert [row["word"] for row in rows] == list(result.words)
+    assert [float(row["score"]) for row in rows] == list(result.word_scores)
+    ends = {name: (start, end) for name, start, end in result.fields}
+    for row, (start, _) in zip(rows, result.word_offsets, strict=True):
+        assert ends[row["field"]][0] <= start < ends[row["field"]][1]
+    assert {row["result"] for row in rows} == {"1"}
+
+
+def test_markdown_shows_every_sign_as_it_is(nasty):
+    text = written("markdown", nasty)
+    for mark in ("\\_", "\\&", "\\<b\\>", "\\|", "\\$", "\\#", "\\~", "> \\- dull"):
+        assert mark in text
+    table = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(table) == 1 + len(nasty[0].words)
+    assert all(line.replace("\\|", "").count("|") == 3 for line in table)
+
+
+def test_latex_escapes_every_sign(nasty):
+    text = written("latex", nasty)
+    assert text.startswith("% \\usepackage{xcolor}\n")
+    for mark in ("\\_", "\\&", "\\%", "\\{", "\\$", "\\#", "\\textbackslash{}", "\\textasciicircum{}", "\\textbar{}"):
+        assert mark in text
+    assert text.count("{") - 2 * text.count("\\{") == text.count("}") - 2 * text.count("\\}")
+    assert "\\textbf{text\\_pair:}" in text
+
+
+def test_svg_is_xml_with_every_word_over_its_colour(nasty):
+    root = ElementTree.fromstring(written("svg", nasty))
+    name = "{http://www.w3.org/2000/svg}"
+    words = [
+        group.find(f"{name}text").text for group in root.iter(f"{name}g") if group.find(f"{name}title") is not None
+    ]
+    assert words == list(nasty[0].words)
+    width = float(root.get("width"))
+    for rect in root.iter(f"{name}rect"):
+        if rect.get("x"):
+            assert float(rect.get("x")) + float(rect.get("width")) <= width
+
+
+def test_svg_keeps_long_texts_inside(classifier, tokenizer):
+    from captum_dig.visualization import Picture, Segment
+
+    class Drawn:
+        def to_picture(self):
+            words = ["film" * 40, " ", "電影" * 30, "e\u0301" * 90, "\n", "so " * 60, "good"]
+            return Picture(tuple(Segment(word, None if word.strip() != word or not word else 0.5) for word in words))
+
+        def to_dict(self):
+            return {}
+
+    root = ElementTree.fromstring(written("svg", [Drawn()]))
+    for text in root.iter("{http://www.w3.org/2000/svg}text"):
+        assert float(text.get("x")) + float(text.get("textLength")) <= float(root.get("width")) - 15
 
 
 def test_wrong_arguments_are_named(results):

@@ -33,6 +33,22 @@ DARK = {
 _FAINT = 0.03
 
 
+def mixed(color: str, paper: str, strength: float) -> str:
+    """Mix a colour with that of the paper, as a page does for a word.
+
+    Args:
+        color: The colour, such as ``"#f06a60"``.
+        paper: The colour of the paper.
+        strength: The share of the colour, in [0, 1].
+
+    Example:
+        >>> mixed("#ff0000", "#ffffff", 0.5)
+        '#ff8080'
+    """
+    pairs = zip(*(bytes.fromhex(one[1:]) for one in (color, paper)), strict=True)
+    return "#" + "".join(f"{round(strength * a + (1 - strength) * b):02x}" for a, b in pairs)
+
+
 def _source(name: str) -> str:
     return read_source("captum_dig.visualization", name)
 
