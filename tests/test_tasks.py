@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from captum.attr import LayerIntegratedGradients
+from captum.attr import LayerIntegratedGradients, LLMGradientAttribution, TextTokenInput
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -19,7 +19,14 @@ from transformers import (
     ZeroShotClassificationPipeline,
 )
 
-from captum_dig import ModelError, TextAttribution, TextExplainer, compare
+from captum_dig import (
+    LayerDiscretizedIntegratedGradients,
+    ModelError,
+    StraightLine,
+    TextAttribution,
+    TextExplainer,
+    compare,
+)
 from captum_dig.catalogue import CATALOGUE
 from captum_dig.tasks.continuation import ContinuationTask
 from captum_dig.tasks.labels import LabelTask
@@ -324,6 +331,50 @@ def test_a_continuation(models, tokenizer):
     check(each[1], models["continuation"], lambda o: o.logits.log_softmax(dim=2)[:, n - 2, ids[1]])
     total = [sum(scores) for scores in zip(*(one.token_scores for one in each), strict=True)]
     assert result.token_scores == pytest.approx(total, abs=1e-4)
+
+
+def test_only_the_needed_logits_are_computed(models, tokenizer, monkeypatch):
+    model, seen = models["continuation"], []
+    hook = model.lm_head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].shape[1]))
+    try:
+        explained(models, tokenizer, "continuation", PREMISE, continuation=" with music")
+    finally:
+        hook.remove()
+    # The first call chooses; the others see the positions before the two tokens.
+    assert seen[0] > 2
+    assert set(seen[1:]) == {2}
+
+
+def test_a_model_without_that_argument_is_explained_all_the_same(models, tokenizer):
+    class Plain(GPT2LMHeadModel):
+        def forward(self, input_ids, attention_mask=None):
+            return super().forward(input_ids, attention_mask=attention_mask)
+
+    plain = Plain(models["continuation"].config).eval()
+    plain.load_state_dict(models["continuation"].state_dict())
+    sample = {"text": PREMISE, "continuation": " with music"}
+    one, other = (
+        TextExplainer(model, tiny_tokenizer(), strategy="straight_line").explain([sample, SAMPLES["continuation"][1]])
+        for model in (plain, models["continuation"])
+    )
+    for both in zip(one, other, strict=True):
+        assert both[0].token_scores == pytest.approx(both[1].token_scores, abs=1e-5)
+
+
+def test_a_continuation_agrees_with_captums_class_for_language_models(models):
+    model, tokenizer = models["continuation"], tiny_tokenizer()
+    # Captum reads the tokens around the text as words, so they are skipped.
+    skipped = [tokenizer.cls_token, tokenizer.sep_token]
+    tokenizer.backend_tokenizer.post_processor = None
+    layer = LayerDiscretizedIntegratedGradients(model, model.transformer.wte, StraightLine())
+    prompt = TextTokenInput(PREMISE, tokenizer, baselines=tokenizer.pad_token_id, skip_tokens=skipped)
+    got = LLMGradientAttribution(layer, tokenizer).attribute(prompt, target=" with music", n_steps=STEPS)
+    explain = TextExplainer(model, tokenizer, strategy="straight_line").explain
+    each = explain(PREMISE, continuation=" with music", target="tokens", n_steps=STEPS, method="gausslegendre")
+    words = len(PREMISE.split())
+    for row, result in zip(got.token_attr, each, strict=True):
+        expected = torch.tensor(result.token_scores[:words])
+        assert float((row - expected).abs().sum() / expected.abs().sum()) < 0.01
 
 
 def test_a_continuation_that_the_model_writes(models, tokenizer):

@@ -135,7 +135,7 @@ class TextModel:
             for some in ids.split(_ROWS)
         )
 
-    def output(self, **inputs: Tensor) -> Any:
+    def output(self, **inputs: Any) -> Any:
         """Run the model on the columns that a tokenizer gives.
 
         Raises:
@@ -154,7 +154,7 @@ class TextModel:
                 ) from error
             raise
 
-    def output_from(self, embeddings: Tensor, **inputs: Tensor) -> Any:
+    def output_from(self, embeddings: Tensor, **inputs: Any) -> Any:
         """Run the model with `embeddings`, shape (B, T, D), as the output of its embedding layer.
 
         Raises:

@@ -232,6 +232,14 @@ class Task(ABC):
             places: The place of each number, shape (N, P).
         """
 
+    def keywords(self, places: Tensor) -> dict[str, Any]:  # noqa: ARG002 - most models compute no more than is needed
+        """Return further arguments of the model, for instance to compute only a part of its output.
+
+        Args:
+            places: The places of the numbers that `value` gets with that output, shape (N, P).
+        """
+        return {}
+
     def log_probability(self, output: Any, places: Tensor) -> Tensor | None:  # noqa: ARG002 - by default there is none
         """Pick the log-probabilities of the explained numbers, shape (N,); None where they have no meaning."""
         return None

@@ -4,6 +4,7 @@ Takes a prompt and perhaps a continuation, else the model writes one; gives the 
 makes a `Question` about their log-probability.
 """
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -147,6 +148,13 @@ class ContinuationTask(Task):
                 )
         return choices
 
+    def keywords(self, places: Tensor) -> dict[str, Any]:
+        """Ask only for the logits before the tokens of the continuations, and for no cache, where the model can."""
+        parameters = inspect.signature(self.model.forward).parameters
+        first, last = _needed(places)
+        found = {"logits_to_keep": torch.arange(first, last + 1, device=places.device), "use_cache": False}
+        return {name: value for name, value in found.items() if name in parameters}
+
     def value(self, output: Any, places: Tensor) -> Tensor:
         """Pick the number of each continuation: the sum over its tokens."""
         return self._sum(output, places, normalized=self.output != "logit")
@@ -160,7 +168,10 @@ class ContinuationTask(Task):
         # A place holds the position before the first token, then the ids of the tokens.
         ids = places[:, 1:]
         there = ids >= 0
-        positions = (places[:, :1] + torch.arange(ids.shape[1], device=ids.device)).clamp(max=logits.shape[1] - 1)
+        first, last = _needed(places)
+        # A model that gave only the needed logits begins with the first of them.
+        begin = places[:, :1] - (first if logits.shape[1] == last - first + 1 else 0)
+        positions = (begin + torch.arange(ids.shape[1], device=ids.device)).clamp(max=logits.shape[1] - 1)
         rows = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
         picked = logits[rows, positions]
         numbers = (picked.log_softmax(dim=2) if normalized else picked).gather(2, ids.clamp(min=0)[:, :, None])[:, :, 0]
@@ -238,3 +249,9 @@ class ContinuationTask(Task):
                 f"{type(self.model).__name__}; pass a {self.kind}"
             )
         return logits
+
+
+def _needed(places: Tensor) -> tuple[int, int]:
+    """The first and the last position whose logits are needed."""
+    ends = places[:, 0] + (places[:, 1:] >= 0).sum(dim=1) - 1
+    return int(places[:, 0].min()), int(ends.max())

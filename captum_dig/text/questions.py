@@ -28,17 +28,25 @@ class ScalarModel(nn.Module):
         model: The model.
         names: The names of the columns for the model.
         pick: From the output of the model and places to one number for each row, such as a `Task`.
+        keywords: From places to further arguments of the model, as `Task.keywords`; None for none.
     """
 
-    def __init__(self, model: TextModel, names: Sequence[str], pick: Callable[[Any, Tensor], Tensor]) -> None:
+    def __init__(
+        self,
+        model: TextModel,
+        names: Sequence[str],
+        pick: Callable[[Any, Tensor], Tensor],
+        keywords: Callable[[Tensor], dict[str, Any]] | None = None,
+    ) -> None:
         super().__init__()
         # Captum searches this attribute for modules to hook.
         self.model = model.model
-        self._text_model, self._names, self._pick = model, tuple(names), pick
+        self._text_model, self._names, self._pick, self._keywords = model, tuple(names), pick, keywords
 
     def forward(self, embeddings: Tensor, places: Tensor, *columns: Tensor) -> Tensor:
         """Return one number for each row, shape (N,)."""
-        output = self._text_model.output_from(embeddings, **dict(zip(self._names, columns, strict=True)))
+        keywords = {} if self._keywords is None else self._keywords(places)
+        output = self._text_model.output_from(embeddings, **dict(zip(self._names, columns, strict=True)), **keywords)
         return self._pick(output, places)
 
 
@@ -96,7 +104,7 @@ def ask(
     if not choices:
         return Questions((), (), tuple(inputs))
     everyone = torch.equal(rows, torch.arange(len(ids), device=ids.device))
-    forward = ScalarModel(model, tuple(inputs), task)
+    forward = ScalarModel(model, tuple(inputs), task, task.keywords)
     words = word_numbers(encodings, ids.shape[1])
     questions = []
     at_input = task(output, places).detach().float() if everyone else None
