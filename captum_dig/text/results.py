@@ -57,6 +57,8 @@ def _field(name: str, value: Any) -> Field:
     return Field(string(f"{name}[0]", value[0]), *span(name, value[1:]))
 
 
+# The number that a score multiplies by its exponential.
+_FACTORS = {"log_odds": "odds", "log_probability": "probability", "start": "probability", "end": "probability"}
 # Above it, a baseline has decided already.
 SURE = 0.8
 
@@ -364,6 +366,7 @@ class TextAttribution:
             headline=tuple(headline),
             settings=tuple((name, str(value)) for name, value in settings if value is not None),
             tokens=tuple(map(TokenRow, self.tokens, self.token_scores, self.anchors)),
+            factor="" if self.settings.contrast else _FACTORS.get(self.settings.output, ""),
         )
 
     @property

@@ -227,6 +227,7 @@ class Picture:
         headline: Pairs of name and value above the text, such as the label and its probability.
         settings: Pairs of name and value for the settings of the scores.
         tokens: The rows of the token table; if there are none, the scored segments fill it.
+        factor: The name of the number that a score of s multiplies by exp(s), such as ``"odds"``; empty for none.
 
     Raises:
         TypeError: `segments` holds something else than `Segment`s.
@@ -241,6 +242,7 @@ class Picture:
     headline: tuple[tuple[str, str], ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     tokens: tuple[TokenRow, ...] = ()
+    factor: str = ""
 
     def __post_init__(self) -> None:
         for name in ("segments", "headline", "settings", "tokens"):
@@ -263,6 +265,26 @@ class Picture:
     def words(self) -> tuple[Segment, ...]:
         """Give the segments that have a score."""
         return tuple(segment for segment in self.segments if segment.score is not None)
+
+    def told(self, segment: Segment) -> str:
+        """Write the score of a segment, and what it multiplies.
+
+        Args:
+            segment: A segment with a score.
+
+        Returns:
+            For instance ``"+0.312"``, or ``"+0.312 (odds × 1.4)"``.
+
+        Example:
+            >>> word = Segment("good", 0.9)
+            >>> Picture((word,), factor="odds").told(word)
+            '+0.900 (odds × 2.5)'
+        """
+        shown = self.scale.show(segment.score, segment.error)
+        score = segment.score
+        if not self.factor or score is None or not abs(score) < 100:
+            return shown
+        return f"{shown} ({self.factor} × {math.exp(score):.2g})"
 
     @property
     def rows(self) -> tuple[TokenRow, ...]:

@@ -97,7 +97,7 @@ def _drawn(piece: _Piece, picture: Picture, top: float) -> str:
         strength = picture.scale.strength(segment.score)
         hue = LIGHT["positive" if segment.score > 0 else "negative"]
         parts += [
-            f"<title>{escaped(f'{piece.text.strip()}: {picture.scale.show(segment.score, segment.error)}')}</title>",
+            f"<title>{escaped(f'{piece.text.strip()}: {picture.told(segment)}')}</title>",
             f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_SIZE + 4}" '
             f'fill="{mixed(hue, LIGHT["paper"], strength)}"/>',
             f'<rect x="{x:.1f}" y="{y + _SIZE + 6}" width="{width:.1f}" height="{_BAR * strength:.1f}" fill="{hue}"/>',

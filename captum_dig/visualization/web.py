@@ -180,7 +180,7 @@ def _words(picture: Picture) -> str:
             continue
         remarks = [segment.note] if segment.note else []
         if segment.score is not None:
-            remarks.insert(0, scale.show(segment.score, segment.error))
+            remarks.insert(0, picture.told(segment))
             if not segment.settled:
                 remarks.append("the sign is not settled")
         kind, style = _look(segment.score, scale)
