@@ -197,7 +197,8 @@ class ContinuationTask(Task):
             list(self.tokenizer(one, add_special_tokens=False, verbose=False)["input_ids"])
             for one in (prompt.text, text, continuation)
         )
-        return whole[len(body) :] if whole[: len(body)] == body else alone
+        # A token for an unknown word may reach from the prompt into the continuation.
+        return (whole[len(body) :] if whole[: len(body)] == body else []) or alone
 
     def _without_end(self, prompt: Encoding) -> Encoding:
         """Leave out the tokens that the tokenizer adds behind a text."""
