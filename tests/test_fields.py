@@ -118,7 +118,7 @@ def test_a_continuation_stands_behind_its_prompt(kind, prompt, continuation):
         (found,) = task.read(sample, encoder, "truncate", "the text")
     assert found.text == sample["text"] + sample["continuation"]
     (first, second) = found.fields
-    n = next(i for i, (start, _) in enumerate(found.offsets) if start >= second.start)
+    n = next(i for i, (start, _) in enumerate(found.offsets) if start >= second.start and found.special[i])
     assert all(start >= second.start for start, _ in found.offsets[n:])
     assert all(found.special[n:])
     assert found.offsets[-1][1] == len(found.text)

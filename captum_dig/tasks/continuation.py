@@ -128,7 +128,9 @@ class ContinuationTask(Task):
         choices = []
         for row, (encoding, target) in enumerate(zip(encodings, wanted, strict=True)):
             field = encoding.fields[-1]
-            first = next(i for i, (start, _) in enumerate(encoding.offsets) if start >= field.start)
+            # A token of white space at the end of the prompt may begin there, too, but it is scored.
+            places = zip(encoding.offsets, encoding.special, strict=True)
+            first = next(i for i, ((start, _), fixed) in enumerate(places) if fixed and start >= field.start)
             ids = encoding.ids[first:]
             logs = logits[row, first - 1 : first - 1 + len(ids)].log_softmax(dim=1)
             each = logs.gather(1, torch.tensor(ids, device=logs.device)[:, None])[:, 0].cpu()
