@@ -110,7 +110,7 @@ def test_even_needs_a_choice_and_probabilities(tokenizer):
     with pytest.raises(ValueError, match="got 'even' for a tokenizer with fewer than two of pad, mask, unk"):
         make(tiny_classifier(len(lonely)), lonely).explain("a film", baseline="even")
     regression = tiny_classifier(len(tokenizer), num_labels=1, problem_type="regression")
-    with pytest.raises(ModelError, match="model must have at least two classes"):
+    with pytest.raises(ModelError, match="model must have probabilities, got a regression"):
         make(regression, tokenizer).explain("a film", baseline="even")
     with pytest.raises(ValueError, match="got 'even'"):
         make(tiny_classifier(len(tokenizer)), tokenizer).explain("a film", baseline=["even", "pad"])

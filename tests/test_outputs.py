@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from captum_dig import TextAttribution, TextExplainer
+from captum_dig import TextAttribution, TextExplainer, compare
 from captum_dig.tasks.labels import LabelTask
 from captum_dig.testing import check_task
 from tests.models import tiny_classifier
@@ -139,3 +139,44 @@ def test_wrong_outputs(three, tokenizer):
     predicted = explained(three, tokenizer).predicted_label
     with pytest.raises(ValueError, match=f"contrast must be another label than target, got {predicted!r} for both"):
         explained(three, tokenizer, contrast=predicted)
+
+
+def test_all_labels_of_a_text(three, tokenizer):
+    explain = TextExplainer(three, tokenizer, strategy="straight_line").explain
+    results = explain(TEXT, "all", n_steps=8)
+    assert [result.target_label for result in results] == ["BAD", "GOOD", "MIXED"]
+    for result in results:
+        alone = explain(TEXT, result.target_label, n_steps=8)
+        assert result.word_scores == pytest.approx(alone.word_scores, abs=1e-5)
+    both = explain([TEXT, "dull"], "all", n_steps=8)
+    assert [(result.text, result.target) for result in both] == [(text, i) for text in (TEXT, "dull") for i in range(3)]
+    mixed = explain([TEXT, "dull"], ["all", "GOOD"], n_steps=8)
+    assert [result.target_label for result in mixed] == ["BAD", "GOOD", "MIXED", "GOOD"]
+
+
+def test_all_labels_that_apply(tokenizer):
+    model = tiny_classifier(len(tokenizer), num_labels=4, problem_type="multi_label_classification")
+    with torch.no_grad():
+        chances = model(**tokenizer(TEXT, return_tensors="pt")).logits.sigmoid()[0]
+    results = TextExplainer(model, tokenizer, strategy="straight_line").explain(TEXT, "all", n_steps=8)
+    assert [result.target for result in results] == [i for i, chance in enumerate(chances) if chance >= 0.5]
+    assert all(result.target_probability >= 0.5 for result in results)
+
+
+def test_labels_that_apply_by_themselves_are_compared(tokenizer):
+    model = tiny_classifier(len(tokenizer), num_labels=3, problem_type="multi_label_classification")
+    compared = compare(TextExplainer(model, tokenizer), [TEXT], ["straight_line"], n_steps=4, n_curve_texts=0)
+    (text,) = compared.texts
+    order = sorted(range(4), key=lambda i: -text.measurements[0].word_scores[i])
+    ids = tokenizer(TEXT, return_tensors="pt").input_ids
+    without = ids.clone()
+    without[0, 1 + order[0]] = tokenizer.pad_token_id
+    with torch.no_grad():
+        before, after = (float(model(rows).logits[0, text.target].sigmoid().log()) for rows in (ids, without))
+    # Of five tokens, a fifth is one.
+    assert text.measurements[0].values["log_odds"][0] == pytest.approx(after - before, abs=1e-5)
+
+
+def test_a_label_may_be_called_all(tokenizer):
+    model = tiny_classifier(len(tokenizer), id2label={0: "none", 1: "all"})
+    assert TextExplainer(model, tokenizer, strategy="straight_line").explain(TEXT, "all", n_steps=8).target == 1

@@ -17,6 +17,8 @@ from captum_dig.models.samples import SampleForm
 from captum_dig.tasks.base import Choice, Task
 from captum_dig.tasks.numbers import OUTPUTS, number_of
 
+# The target for every label, and the probability from which a label applies by itself.
+_ALL, _APPLIES = "all", 0.5
 _NOT_A_CLASSIFIER = "pass a sequence classifier, such as AutoModelForSequenceClassification.from_pretrained(name) gives"
 
 
@@ -26,6 +28,9 @@ class LabelTask(Task):
     A logit can move by a constant that all labels share, and no decision depends on it. The log-odds of a label, its
     logit minus the logarithm of the summed exponentials of the others, cannot: a score of s multiplies the odds by
     exp(s). Where each label applies or not by itself, its logit is its log-odds.
+
+    The target is ``"predicted"``, the name or index of a label, or ``"all"``: a result for each label, or for each one
+    that applies, with a probability of at least one half, where labels apply by themselves.
 
     A sample is a text, or a pair: ``{"text": ..., "text_pair": ...}``, such as a premise and a hypothesis, or a query
     and a document.
@@ -70,13 +75,13 @@ class LabelTask(Task):
         own = (self.output,)
         return own if self.problem == "regression" or own[0] not in OUTPUTS else tuple(OUTPUTS)
 
-    def against(self, wanted: Any, contrast: Any) -> tuple[int | None, int | None]:
+    def against(self, wanted: Any, contrast: Any) -> tuple[Any, Any]:
         """Find two different classes; the difference of their numbers is explained.
 
         Raises:
             ValueError: If there is no such class, or both are the same.
         """
-        pair = self.resolve(wanted), self.resolve(contrast)
+        pair = self.label_index(wanted), self.label_index(contrast)
         self._check_pair(*pair)
         return pair
 
@@ -87,13 +92,17 @@ class LabelTask(Task):
                 "for both; pass the target, too"
             )
 
-    def resolve(self, wanted: Any) -> int | None:
-        """Find a class by its name, in any case, or its index; None means the predicted class.
+    def several(self, wanted: Any) -> bool:
+        """Whether all labels are wanted: those that apply, where each label applies or not by itself."""
+        return isinstance(wanted, str) and wanted == _ALL and _ALL not in self.labels
+
+    def resolve(self, wanted: Any) -> Any:
+        """Find a class by its name, in any case, or its index; None means the predicted class, ``"all"`` every one.
 
         Raises:
             ValueError: If there is no such class; the message lists the classes.
         """
-        return self.label_index(wanted)
+        return wanted if self.several(wanted) else self.label_index(wanted)
 
     def choose(
         self,
@@ -105,14 +114,19 @@ class LabelTask(Task):
         probabilities = self.probabilities(output).detach().float().tolist()
         predicted = self._logits(output).argmax(dim=1).tolist()
         choices = []
-        for row, pair in enumerate(wanted):
-            place = tuple(
-                predicted[row] if one is None else one for one in (pair if isinstance(pair, tuple) else (pair,))
-            )
-            if len(place) == 2:
-                self._check_pair(*place)
-            choices.append(Choice(row, place, place[0], self.labels, tuple(probabilities[row])))
+        for row, one in enumerate(wanted):
+            places = self._every(probabilities[row]) if one == _ALL else [one if isinstance(one, tuple) else (one,)]
+            for place in places:
+                found = tuple(predicted[row] if label is None else label for label in place)
+                if len(found) == 2:
+                    self._check_pair(*found)
+                choices.append(Choice(row, found, found[0], self.labels, tuple(probabilities[row])))
         return choices
+
+    def _every(self, probabilities: Sequence[float]) -> list[tuple[int, ...]]:
+        """The labels that apply, where each does by itself; else all labels."""
+        alone = self.problem == "multi_label_classification"
+        return [(label,) for label, probability in enumerate(probabilities) if not alone or probability >= _APPLIES]
 
     def value(self, output: Any, places: Tensor) -> Tensor:
         """Pick the numbers of the labels; for two labels their difference."""
@@ -120,10 +134,11 @@ class LabelTask(Task):
         return number_of(self.output, self._logits(output), places, alone=alone)
 
     def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
-        """Pick the log-probabilities of the labels; None where the model does not choose one of its labels."""
-        if self.problem is not None or len(self.labels) < 2:
+        """Pick the log-probabilities of the labels; None for a regression, which has none."""
+        if self.problem == "regression":
             return None
-        return self._logits(output).log_softmax(dim=1).gather(1, places[:, :1])[:, 0]
+        alone = self.problem == "multi_label_classification"
+        return number_of("log_probability", self._logits(output), places[:, :1], alone=alone)
 
     def probabilities(self, output: Any) -> Tensor:
         """Return the probability of each label, shape (B, C); NaN for a regression, which has none."""
@@ -135,16 +150,14 @@ class LabelTask(Task):
         return logits.softmax(dim=1)
 
     def check_measurable(self) -> None:
-        """Require a model that chooses one of its labels.
+        """Require a model with probabilities.
 
         Raises:
-            ModelError: If it has one output, several labels at once, or is a regression.
+            ModelError: If it is a regression.
         """
-        if len(self.labels) < 2:
-            raise ModelError(f"model must have at least two classes, got {self.labels}")
-        if self.problem is not None:
+        if self.problem == "regression":
             raise ModelError(
-                f"model must choose one of its classes, got problem_type {self.problem!r}; "
+                f"model must have probabilities, got a regression with the output {', '.join(self.labels)}; "
                 "use captum_dig.metrics with a forward function of your own"
             )
 
