@@ -377,6 +377,48 @@ def test_a_continuation_agrees_with_captums_class_for_language_models(models):
         assert float((row - expected).abs().sum() / expected.abs().sum()) < 0.01
 
 
+TEMPLATE = (
+    "{% for m in messages %}[CLS] {{ m['role'] }} : {{ m['content'] | trim }} [SEP] {% endfor %}"
+    "{% if add_generation_prompt %}[CLS] script : {% endif %}"
+)
+
+
+@pytest.mark.parametrize("system", [None, "a film is a film"])
+def test_a_chat_scores_the_message_of_the_user_alone(models, system):
+    model, tokenizer = models["continuation"], tiny_tokenizer()
+    tokenizer.chat_template = TEMPLATE
+    explain = TextExplainer(model, tokenizer, strategy="straight_line", chat=True, system=system).explain
+    result = explain(" a film ", continuation="great music", n_steps=STEPS, method="gausslegendre")
+    messages = [{"role": "user", "content": "a film"}]
+    messages[:0] = [] if system is None else [{"role": "system", "content": system}]
+    prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
+    assert list(result.token_ids[: len(prompt)]) == prompt
+    assert result.words == ("a", "film")
+    assert result.text.count("a film") == (1 if system is None else 3)
+    # The scored words are those of the user, which come last.
+    assert result.word_offsets[0][0] == result.text.rindex("a film")
+    ids = tokenizer.convert_tokens_to_ids(["great", "music"])
+    n = len(prompt)
+
+    def forward(o):
+        logs = o.logits.log_softmax(dim=2)
+        return logs[:, n - 1, ids[0]] + logs[:, n, ids[1]]
+
+    check(result, model, forward)
+    assert [name for name, _, _ in result.fields] == ["template", "text", "template", "continuation"]
+
+
+def test_chats_that_cannot_be(models):
+    tokenizer = tiny_tokenizer()
+    with pytest.raises(ModelError, match="tokenizer must have a chat template for chat=True, got "):
+        TextExplainer(models["continuation"], tokenizer, chat=True)
+    tokenizer.chat_template = "{{ messages[0]['content'] | upper }}"
+    with pytest.raises(ValueError, match="the text must stand in the chat template as it is, got 'film'"):
+        TextExplainer(models["continuation"], tokenizer, chat=True).explain("film", continuation="a")
+    with pytest.raises(ValueError, match="must stand in the chat template as it is, got ' '"):
+        TextExplainer(models["continuation"], tokenizer, chat=True).explain(" ", continuation="a")
+
+
 def test_a_continuation_that_the_model_writes(models, tokenizer):
     result = explainer(models, tokenizer, "continuation", max_new_tokens=3).explain(PREMISE, n_steps=8)
     n = len(tokenizer(PREMISE).input_ids) - 1

@@ -15,6 +15,9 @@ MOST_ANCHORS = 1_000
 # Gauss-Legendre nodes take seconds to find at 20,000.
 MOST_STEPS = 20_000
 
+# Values that are no text.
+_TYPED = {"true": True, "false": False}
+
 TRUST = Option("--trust-remote-code", help="Run Python code that comes with the model; read it first.")
 
 
@@ -108,7 +111,8 @@ def task_options(
 ) -> dict[str, Any]:
     """Collect the arguments of a task; labels of one's own mean the task that takes them."""
     options: dict[str, Any] = {
-        name: int(value) if value.isdecimal() else value for name, value in paired(others).items()
+        name: _TYPED.get(value.casefold(), int(value) if value.isdecimal() else value)
+        for name, value in paired(others).items()
     }
     if labels is not None:
         options["labels"] = labels

@@ -114,6 +114,7 @@ class TextEncoder:
         fixed: Collection[str] = (),
         long: str | None = None,
         overlap: int = 0,
+        add: bool = True,
     ) -> list[Encoding]:
         """Encode one text, or two that the model reads together.
 
@@ -126,6 +127,7 @@ class TextEncoder:
             long: The field that is cut where the sample is too long; None for the longest, and for the last one in
                 windows.
             overlap: The number of tokens that neighbouring windows share, at most half of a window.
+            add: Whether the tokenizer adds its special tokens; a text that is cut always has them.
 
         Returns:
             One encoding; several windows where `overflow` is ``"windows"`` and the text is too long.
@@ -137,7 +139,7 @@ class TextEncoder:
         sample = {"text": text} if isinstance(text, str) else dict(text)
         _check_characters(sample, name)
         texts = tuple(sample.values())
-        whole = self._reader.read(texts)
+        whole = self._reader.read(texts, add=add)
         if not len(whole):
             raise ValueError(
                 f"{name} must give at least one token, got {texts[0]!r}; this tokenizer adds no special tokens"

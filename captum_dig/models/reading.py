@@ -76,23 +76,27 @@ class Reader:
         """Return the number of tokens that the tokenizer adds to one text or to two."""
         return int(self.tokenizer.num_special_tokens_to_add(pair=n_texts > 1))
 
-    def read(self, texts: Sequence[str], n_most: int | None = None, long: int | None = None) -> Reading:
+    def read(
+        self, texts: Sequence[str], n_most: int | None = None, long: int | None = None, *, add: bool = True
+    ) -> Reading:
         """Read one or two texts.
 
         Args:
             texts: The texts.
             n_most: The largest number of tokens; None for any.
             long: The number of the text to cut; None for the longest.
+            add: Whether the tokenizer adds its special tokens.
         """
         if self.tokenizer.is_fast:
-            return self._read_fast(texts, n_most, long)
-        return self._read_slow(texts, n_most, long)
+            return self._read_fast(texts, n_most, long, add)
+        return self._read_slow(texts, n_most, long, add)
 
-    def _read_fast(self, texts: Sequence[str], n_most: int | None, long: int | None) -> Reading:
+    def _read_fast(self, texts: Sequence[str], n_most: int | None, long: int | None, add: bool) -> Reading:
         strategy = False if n_most is None else "longest_first" if long is None else ("only_first", "only_second")[long]
         # verbose=False: the tokenizer's own warning about long texts names neither the text nor a remedy.
         batch = self.tokenizer(
             *texts,
+            add_special_tokens=add,
             return_offsets_mapping=True,
             return_special_tokens_mask=True,
             truncation=strategy,
@@ -113,7 +117,7 @@ class Reader:
             word_ids=tuple(first.word_ids),
         )
 
-    def _read_slow(self, texts: Sequence[str], n_most: int | None, long: int | None) -> Reading:
+    def _read_slow(self, texts: Sequence[str], n_most: int | None, long: int | None, add: bool) -> Reading:
         tokenizer = self.tokenizer
         # Pieces are spelled as in the text; their ids may be that of an unknown one.
         pieces = [list(tokenizer.tokenize(text)) for text in texts]
@@ -127,7 +131,7 @@ class Reader:
                 stacklevel=2,
             )
         spans = [list(places.spans) for places in found]
-        batch = tokenizer(*texts, verbose=False)
+        batch = tokenizer(*texts, add_special_tokens=add, verbose=False)
         if n_most is not None:
             n_added = len(batch["input_ids"]) - sum(map(len, ids))
             left = tokenizer.truncation_side == "left"

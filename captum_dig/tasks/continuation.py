@@ -38,9 +38,13 @@ class ContinuationTask(Task):
         fields: The fields whose words are scored: ``"text"``, the only one.
         max_new_tokens: The most tokens that the model writes where no continuation is given. It takes the most
             probable token each time.
+        chat: Whether the text is a message of the user, which the chat template of the tokenizer surrounds. The tokens
+            of the template keep their embeddings.
+        system: The message of the system before it, for a chat; it keeps its embeddings, too.
         tokenizer: The tokenizer.
 
     Raises:
+        ModelError: If `chat` is asked for, and the tokenizer has no chat template.
         ValueError: If `output` or `fields` is something else, or `max_new_tokens` is below 1.
     """
 
@@ -57,9 +61,14 @@ class ContinuationTask(Task):
         output: str | None = None,
         fields: str | Sequence[str] | None = None,
         max_new_tokens: int = 20,
+        chat: bool = False,
+        system: str | None = None,
         tokenizer: Any = None,
     ) -> None:
         super().__init__(model, output, fields)
+        self.chat, self.system = chat or system is not None, system
+        if self.chat and not getattr(tokenizer, "chat_template", None):
+            raise ModelError(f"tokenizer must have a chat template for chat=True, got {type(tokenizer).__name__}")
         self.tokenizer = tokenizer
         self.max_new_tokens = at_least_one("max_new_tokens", max_new_tokens)
 
@@ -104,13 +113,11 @@ class ContinuationTask(Task):
         """
         if overflow == "windows":
             raise ValueError("overflow must be 'truncate' or 'error' where a continuation follows the text")
-        # Nothing is cut: a prompt without its end has another continuation.
-        (whole,) = TextEncoder(encoder.tokenizer, None).encode(sample["text"], "error", name)
-        prompt = self._without_end(whole)
+        prompt = self._prompt(sample["text"], name)
         if not prompt.words:
             raise ValueError(f"{name} must hold a word to explain before the continuation, got {sample['text']!r}")
         written = sample.get("continuation")
-        ids = self._generated(prompt) if written is None else self._tokens(sample["text"] + written, prompt, written)
+        ids = self._generated(prompt) if written is None else self._tokens(prompt.text + written, prompt, written)
         if not ids:
             told = "none from the model" if written is None else repr(written)
             raise ValueError(f"continuation of {name} must give at least one token, got {told}")
@@ -179,6 +186,25 @@ class ContinuationTask(Task):
         numbers = (picked.log_softmax(dim=2) if normalized else picked).gather(2, ids.clamp(min=0)[:, :, None])[:, :, 0]
         return torch.where(there, numbers, 0).sum(dim=1)
 
+    def _prompt(self, text: str, name: str) -> Encoding:
+        """Encode a text, or the chat with it, up to where the continuation begins."""
+        # Nothing is cut: a prompt without its end has another continuation.
+        encoder = TextEncoder(self.tokenizer, None)
+        if not self.chat:
+            return self._without_end(encoder.encode(text, "error", name)[0])
+        messages = [{"role": "user", "content": text}]
+        if self.system is not None:
+            messages.insert(0, {"role": "system", "content": self.system})
+        whole = str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        start = whole.rfind(text.strip())
+        if start < 0 or not text.strip():
+            raise ValueError(
+                f"{name} must stand in the chat template as it is, got {text!r}; leave out what it changes"
+            )
+        # The template holds the special tokens itself.
+        (found,) = encoder.encode(whole, "error", name, add=False)
+        return _within(found, start, start + len(text.strip()))
+
     def _generated(self, prompt: Encoding) -> list[int]:
         """The tokens that the model writes, without the token that ends a text."""
         model: Any = self.model
@@ -235,7 +261,7 @@ class ContinuationTask(Task):
             tokens=(*prompt.tokens, *map(str, self.tokenizer.convert_ids_to_tokens(list(ids)))),
             offsets=(*prompt.offsets, *pairwise([start, *ends])),
             special=(*prompt.special, *[True] * len(ids)),
-            fields=(Field("text", 0, start), Field("continuation", start, len(whole))),
+            fields=(*(prompt.fields or (Field("text", 0, start),)), Field("continuation", start, len(whole))),
         )
 
     def _text_of(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
@@ -258,3 +284,17 @@ def _needed(places: Tensor) -> tuple[int, int]:
     """The first and the last position whose logits are needed."""
     ends = places[:, 0] + (places[:, 1:] >= 0).sum(dim=1) - 1
     return int(places[:, 0].min()), int(ends.max())
+
+
+def _within(encoding: Encoding, start: int, end: int) -> Encoding:
+    """Fix every token outside of a part of the text."""
+    inside = [n for n, (a, b) in enumerate(encoding.word_offsets) if a < end and start < b]
+    moving = {i for n in inside for i in encoding.words[n]}
+    parts = (Field("template", 0, start), Field("text", start, end), Field("template", end, len(encoding.text)))
+    return replace(
+        encoding,
+        special=tuple(i not in moving for i in range(len(encoding.ids))),
+        words=tuple(encoding.words[n] for n in inside),
+        word_offsets=tuple(encoding.word_offsets[n] for n in inside),
+        fields=tuple(part for part in parts if part.start < part.end),
+    )
