@@ -419,6 +419,22 @@ def test_chats_that_cannot_be(models):
         TextExplainer(models["continuation"], tokenizer, chat=True).explain(" ", continuation="a")
 
 
+def test_a_language_model_without_a_padding_token(models, monkeypatch):
+    tokenizer, model = tiny_tokenizer(), models["continuation"]
+    tokenizer.pad_token, tokenizer.eos_token = None, "[SEP]"
+    monkeypatch.setattr(model.config, "pad_token_id", None)
+    explainer = TextExplainer(model, tokenizer, strategy="straight_line")
+    samples = SAMPLES["continuation"]
+    together = explainer.explain(samples, n_steps=8)
+    for sample, result in zip(samples, together, strict=True):
+        assert result.settings.baseline == "[SEP]"
+        assert result == explainer.explain(sample, baseline="eos", n_steps=8)
+    # It reads many rows at once all the same: they have one length.
+    assert explainer.rows_at_once(16) == 16
+    written = explainer.explain(PREMISE, n_steps=8)
+    assert written.text.startswith(PREMISE)
+
+
 def test_a_continuation_that_the_model_writes(models, tokenizer):
     result = explainer(models, tokenizer, "continuation", max_new_tokens=3).explain(PREMISE, n_steps=8)
     n = len(tokenizer(PREMISE).input_ids) - 1

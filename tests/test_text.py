@@ -349,7 +349,7 @@ def test_one_text_or_many(explainer):
         ({"target": 2}, ValueError, "target must be .* got 2"),
         ({"target": None}, ValueError, "target must be 'predicted'.* got None"),
         ({"target": [0.5]}, ValueError, "target must be 'predicted'.* got 0.5"),
-        ({"baseline": None}, ValueError, "baseline must be one of .* got None"),
+        ({"baseline": True}, ValueError, "baseline must be one of .* got True"),
         ({"baseline": 1.5}, ValueError, "baseline must be one of .* got 1.5"),
         ({"target": [0, 1]}, ValueError, "target must be one class, or one for each of the 1 texts, got 2"),
         (

@@ -175,7 +175,7 @@ def explain(
                 for text in texts
             ]
             rule: dict[str, Any] = {
-                "baseline": baseline or "pad",
+                "baseline": baseline,
                 "method": method,
                 "overflow": overflow,
                 "n_steps": n_steps,

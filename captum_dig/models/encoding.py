@@ -191,6 +191,14 @@ class TextEncoder:
         found: int | None = self.tokenizer.pad_token_id
         return found
 
+    @property
+    def default_baseline(self) -> str:
+        """The role of the padding token; without one that of the token that ends or begins a text."""
+        roles = [
+            role for role in ("pad", "eos", "bos") if getattr(self.tokenizer, f"{role}_token_id", None) is not None
+        ]
+        return roles[0] if roles else "pad"
+
     def fits(self, n_tokens: int) -> bool:
         """Whether the model reads this many tokens besides the special ones."""
         return self.max_tokens is None or n_tokens + self.tokenizer.num_special_tokens_to_add() <= self.max_tokens

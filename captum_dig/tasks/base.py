@@ -51,6 +51,7 @@ class Task(ABC):
         long: The field that is cut where a sample is too long; None for the longest, and for the last in windows.
         joint: Whether `choose` compares all encodings of a sample, so that they share a batch.
         positional: Whether the place of the number depends on the positions of tokens, so that none may be deleted.
+        seeks_padding: Whether the model looks for a padding token to find the end of a text, as decoders do for labels.
         output: The name of the explained number: ``"logit"``, ``"value"``.
         labels: The names of the numbers that can be explained, where they are the same for each text.
         fields: The fields of a sample whose words are scored; the others keep their embeddings.
@@ -72,6 +73,7 @@ class Task(ABC):
     long: ClassVar[str | None] = None
     joint: ClassVar[bool] = False
     positional: ClassVar[bool] = False
+    seeks_padding: ClassVar[bool] = False
     output: str = "logit"
     labels: tuple[str, ...] = ()
 

@@ -58,6 +58,7 @@ class LabelTask(Task):
 
     auto_class = "AutoModelForSequenceClassification"
     kind = "sequence classifier"
+    seeks_padding = True
     pipeline = "TextClassificationPipeline"
     form = SampleForm(("text",), ("text_pair",))
     output = "log_odds"

@@ -42,6 +42,7 @@ class ZeroShotTask(Task):
 
     auto_class = "AutoModelForSequenceClassification"
     kind = "model of natural language inference"
+    seeks_padding = True
     pipeline = "ZeroShotClassificationPipeline"
     long = "text"
     joint = True

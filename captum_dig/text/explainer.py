@@ -220,7 +220,7 @@ class TextExplainer:
         self,
         texts: Sample | Sequence[Sample] | None = None,
         target: Target | Sequence[Target] = "predicted",
-        baseline: Baseline | Sequence[Baseline] = "pad",
+        baseline: Baseline | Sequence[Baseline] | None = None,
         *,
         contrast: Target | None = None,
         strategy: Strategy | None = None,
@@ -245,7 +245,7 @@ class TextExplainer:
                 another special token's role, a token of the vocabulary, or its id. ``"token:zero"`` is the word where
                 ``"zero"`` could mean another kind of baseline. ``"even"`` takes the one of pad, mask and unk at
                 which the model is nearest to even odds for this text. Several baselines share the steps, and the result
-                is the mean over them.
+                is the mean over them. None is padding, or for a tokenizer without it the token that ends a text.
             contrast: Another label: why the target and not this one? The difference of their numbers is explained.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
@@ -301,7 +301,7 @@ class TextExplainer:
         self,
         texts: Iterable[Sample],
         target: Target | Sequence[Target] = "predicted",
-        baseline: Baseline | Sequence[Baseline] = "pad",
+        baseline: Baseline | Sequence[Baseline] | None = None,
         *,
         contrast: Target | None = None,
         strategy: Strategy | None = None,
@@ -321,7 +321,8 @@ class TextExplainer:
         Args:
             texts: The texts.
             target: The class to explain, or one for each text.
-            baseline: The token that replaces every word at the start of the path, or several of these.
+            baseline: The token that replaces every word at the start of the path, or several of these; None as in
+                `explain`.
             contrast: Another label, to explain the difference.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, or ``"auto"``.
@@ -494,12 +495,13 @@ class TextExplainer:
         return self._hides_padding
 
     def rows_at_once(self, internal_batch_size: int) -> int:
-        """Return the number of rows for the model at once: one for a model without a padding token.
+        """Return the number of rows for the model at once: one if it would look for a padding token that it lacks.
 
         Raises:
             ValueError: If `internal_batch_size` is below 1.
         """
-        return at_least_one("internal_batch_size", internal_batch_size) if self.classifier.pads else 1
+        n_rows = at_least_one("internal_batch_size", internal_batch_size)
+        return n_rows if self.classifier.pads or not self.task.seeks_padding else 1
 
     def method(self, strategy: Strategy, *, seed: int | None = None, argument: str = "strategy") -> AttributionMethod:
         """Look up a method, with the explainer's anchors, neighbours and candidates.
@@ -544,7 +546,9 @@ class TextExplainer:
         rule: QuadratureRule = entry.make()
         return rule
 
-    def _baseline_ids(self, baseline: Baseline | Sequence[Baseline]) -> tuple[int, ...]:
+    def _baseline_ids(self, baseline: Baseline | Sequence[Baseline] | None) -> tuple[int, ...]:
+        if baseline is None:
+            baseline = self.encoder.default_baseline
         several = baseline if isinstance(baseline, Sequence) and not isinstance(baseline, str) else [baseline]
         if not several:
             raise ValueError("baseline must be a token, or several, got none")
