@@ -380,6 +380,13 @@ CATALOGUE: Final = Catalogue(
         Entry("csv", "format", "CSV", "captum_dig.visualization.tables:CsvFormat", "a row for each word"),
         Entry("markdown", "format", "Markdown", "captum_dig.visualization.tables:MarkdownFormat", "a table for a page"),
         Entry("latex", "format", "LaTeX", "captum_dig.visualization.latex:LatexFormat", "coloured words for a paper"),
+        Entry(
+            "matrix",
+            "format",
+            "heat map",
+            "captum_dig.visualization.matrix:MatrixFormat",
+            "one page: words against the numbers explained for a text",
+        ),
         Entry("svg", "format", "SVG", "captum_dig.visualization.svg:SvgFormat", "a drawing of the words, with bars"),
     )
 )

@@ -24,3 +24,14 @@ class Field(NamedTuple):
     name: str
     start: int
     end: int
+
+
+def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave out white space around a part of a text, which some tokenizers count to a token.
+
+    Example:
+        >>> trimmed("in Paris now", 2, 8)
+        (3, 8)
+    """
+    inner = text[start:end]
+    return start + len(inner) - len(inner.lstrip()), end - (len(inner) - len(inner.rstrip()))

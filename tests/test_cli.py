@@ -528,7 +528,7 @@ def no_model(monkeypatch):
         ),
         (
             [TEXT, "--format", "xml"],
-            "--format must be one of 'text', 'html', 'json', 'jsonl', 'csv', 'markdown', 'latex', 'svg', got 'xml'",
+            "--format must be one of 'text', 'html', 'json', 'jsonl', 'csv', 'markdown', 'latex', 'matrix', 'svg', got 'xml'",
         ),
         (
             [TEXT, "--out", "out.json"],

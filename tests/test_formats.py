@@ -79,6 +79,19 @@ def test_latex_escapes_every_sign(nasty):
     assert "\\textbf{text\\_pair:}" in text
 
 
+def test_a_heat_map_has_a_row_for_each_number_and_a_column_for_each_word(classifier, tokenizer):
+    from captum_dig import TextExplainer
+
+    results = TextExplainer(classifier, tokenizer, cache=False).explain(["a <b> film", "dull"], "all", n_steps=8)
+    page = written("matrix", results)
+    assert page.count('<table class="cdig-matrix">') == 2
+    assert page.count('<th scope="row">') == len(results) == 4
+    assert page.count('<th scope="col">') == len(results[0].words) + len(results[2].words)
+    assert page.count("background-color:#") == 2 * (len(results[0].words) + len(results[2].words))
+    assert "<b>" not in page
+    assert "film on log-odds of POSITIVE" in page
+
+
 def test_svg_is_xml_with_every_word_over_its_colour(nasty):
     root = ElementTree.fromstring(written("svg", nasty))
     name = "{http://www.w3.org/2000/svg}"

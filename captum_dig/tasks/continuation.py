@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from captum_dig.checks import at_least_one
 from captum_dig.errors import ModelError
-from captum_dig.fields import Field
+from captum_dig.fields import Field, trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow, SampleForm
 from captum_dig.tasks.base import Choice, Task
@@ -144,7 +144,7 @@ class ContinuationTask(Task):
             groups = [[i] for i in range(len(ids))] if target == "tokens" else [list(range(len(ids)))]
             for group in groups:
                 spans = [encoding.offsets[first + i] for i in group]
-                span = (spans[0][0], spans[-1][1]) if target == "tokens" else (field.start, field.end)
+                span = trimmed(encoding.text, spans[0][0], spans[-1][1])
                 choices.append(
                     Choice(
                         row,

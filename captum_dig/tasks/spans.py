@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.errors import ModelError
+from captum_dig.fields import trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow, SampleForm
 from captum_dig.models.words import Span
@@ -36,10 +37,8 @@ class _Answer:
 
     @property
     def span(self) -> Span:
-        """Start and end without white space around, which some tokenizers count to a token."""
-        start, end = self.tokens
-        inner = self.window[start:end]
-        return start + len(inner) - len(inner.lstrip()), end - (len(inner) - len(inner.rstrip()))
+        """Start and end without white space around."""
+        return trimmed(self.window, *self.tokens)
 
     @property
     def text(self) -> str:
