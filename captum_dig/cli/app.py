@@ -42,7 +42,7 @@ class _Commands(TyperGroup):
 
 app = Typer(
     cls=_Commands,
-    help="Show which words drove a text classifier's decision, with integrated gradients along a path you choose.",
+    help="Show which words drove a text model's decision, with integrated gradients along a path you choose.",
     epilog='Try:\n\n  captum-dig explain "A gorgeous, witty, seductive movie."',
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
