@@ -44,7 +44,7 @@ def explain(folders, name, *arguments):
         ("spans", ["the plot was dull", "--field", "question=was it?", "--target", "plot"], [">>plot"]),
         ("masked_word", ["the [MASK] was dull", "--target", "plot", "--contrast", "film"], ["plot (", "less that of film"]),
         ("continuation", ["the plot was", "--field", "continuation= dull"], ["log-probability of dull"]),
-        ("continuation", ["the plot was", "--task-option", "max_new_tokens=2"], ["continuation: >>"]),
+        ("continuation", ["the plot was", "--task-option", "max_new_tokens=2"], ["continuation: "]),
     ],
 )  # fmt: skip
 def test_one_command_for_each_task(folders, name, arguments, shown):
