@@ -451,6 +451,11 @@ def test_a_continuation_that_begins_inside_a_word(models, plain):
     assert result.text[slice(*result.span)] == "ly film"
 
 
+def test_a_model_writes_no_more_than_it_reads(models, tokenizer):
+    result = explainer(models, tokenizer, "continuation", max_new_tokens=100).explain("a " * 28, n_steps=4)
+    assert len(result.token_ids) <= 32
+
+
 def test_pipelines(models, tokenizer):
     for pipeline, name, options in (
         (TokenClassificationPipeline, "tokens", {}),
@@ -508,6 +513,7 @@ WRONG = [
     ("continuation", {"texts": "", "continuation": "a"}, ValueError, "must hold a word to explain before the cont"),
     ("continuation", {"texts": "a", "continuation": ""}, ValueError, "must give at least one token, got ''"),
     ("continuation", {"texts": "a " * 30, "continuation": "a " * 9}, ValueError, "with its continuation must fit the"),
+    ("continuation", {"texts": "a " * 40}, ValueError, "must fit the model, got 10 tokens more than it reads; shorten"),
     ("continuation", {"texts": "a", "target": "b"}, ValueError, "'tokens' for each of its tokens, got 'b'"),
 ]  # fmt: skip
 

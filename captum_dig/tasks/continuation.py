@@ -117,17 +117,14 @@ class ContinuationTask(Task):
         if not prompt.words:
             raise ValueError(f"{name} must hold a word to explain before the continuation, got {sample['text']!r}")
         written = sample.get("continuation")
-        ids = self._generated(prompt) if written is None else self._tokens(prompt.text + written, prompt, written)
+        room = None if encoder.max_tokens is None else encoder.max_tokens - len(prompt.ids)
+        self._check_room(name, room, 1)
+        ids = self._generated(prompt, room) if written is None else self._tokens(prompt.text + written, prompt, written)
         if not ids:
             told = "none from the model" if written is None else repr(written)
             raise ValueError(f"continuation of {name} must give at least one token, got {told}")
-        found = self._followed(prompt, ids, written)
-        if encoder.max_tokens is not None and len(found.ids) > encoder.max_tokens:
-            raise ValueError(
-                f"{name} with its continuation must fit the model, got {len(found.ids)} tokens, where it reads "
-                f"{encoder.max_tokens}; shorten one of them"
-            )
-        return [found]
+        self._check_room(name, room, len(ids))
+        return [self._followed(prompt, ids, written)]
 
     def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
         """Choose the whole continuation of each prompt, or each of its tokens."""
@@ -186,6 +183,14 @@ class ContinuationTask(Task):
         numbers = (picked.log_softmax(dim=2) if normalized else picked).gather(2, ids.clamp(min=0)[:, :, None])[:, :, 0]
         return torch.where(there, numbers, 0).sum(dim=1)
 
+    def _check_room(self, name: str, room: int | None, n_needed: int) -> None:
+        """Require room for a continuation behind the prompt."""
+        if room is not None and room < n_needed:
+            raise ValueError(
+                f"{name} with its continuation must fit the model, got {n_needed - room} tokens more than it reads; "
+                "shorten one of them"
+            )
+
     def _prompt(self, text: str, name: str) -> Encoding:
         """Encode a text, or the chat with it, up to where the continuation begins."""
         # Nothing is cut: a prompt without its end has another continuation.
@@ -205,14 +210,14 @@ class ContinuationTask(Task):
         (found,) = encoder.encode(whole, "error", name, add=False)
         return _within(found, start, start + len(text.strip()))
 
-    def _generated(self, prompt: Encoding) -> list[int]:
+    def _generated(self, prompt: Encoding, room: int | None) -> list[int]:
         """The tokens that the model writes, without the token that ends a text."""
         model: Any = self.model
         inputs = {name: torch.tensor([row], device=model.device) for name, row in prompt.inputs.items()}
         with evaluating(model), torch.no_grad():
             row = model.generate(
                 **inputs,
-                max_new_tokens=self.max_new_tokens,
+                max_new_tokens=self.max_new_tokens if room is None else min(room, self.max_new_tokens),
                 do_sample=False,
                 pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
             )[0]
