@@ -120,7 +120,15 @@ def main() -> None:
         # Along another path the scores are others.
         figures["distance"] = None if "staggered" in name else rounded(float(distance))
         print(f"{name:28} {figures['seconds']:8.1f} s {figures['gb']:7.2f} GB  distance {figures['distance']}")
-    write({"size": asdict(size), "environment": environment(), "runs": found}, arguments.out)
+    write(
+        {
+            "question": (__doc__ or "").splitlines()[0],
+            "size": asdict(size),
+            "environment": environment(),
+            "runs": found,
+        },
+        arguments.out,
+    )
 
 
 if __name__ == "__main__":
