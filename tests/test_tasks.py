@@ -533,7 +533,7 @@ def test_models_that_do_not_fit(models, tokenizer):
         made = TextExplainer(models[other], tokenizer, task=task, strategy="straight_line")
         with pytest.raises(ModelError, match="model must give logits of shape"):
             made.explain({"text": "a [MASK] film"} | ({"continuation": "a"} if task == "continuation" else {}))
-    with pytest.raises(ModelError, match="model must give start_logits and end_logits of shape"):
+    with pytest.raises(ModelError, match="model must give start_logits of shape"):
         TextExplainer(models["labels"], tokenizer, task="spans").explain(question="a", context="b", n_steps=4)
     plain = tiny_tokenizer()
     plain.mask_token = None

@@ -19,8 +19,10 @@ from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import (
     CANDIDATES,
+    LABELS,
     MOST_ANCHORS,
     PROTOCOLS,
+    SCORED,
     TRUST,
     chosen,
     columns_of,
@@ -90,13 +92,9 @@ def compare(
     ] = "auto",
     labels: Annotated[
         str | None,
-        Option(
-            help="Labels of your own, for a model of natural language inference.", metavar="A,B", show_default="none"
-        ),
+        LABELS,
     ] = None,
-    scored: Annotated[
-        list[str] | None, Option(help="Score the words of this field only.", metavar="FIELD", show_default="all")
-    ] = None,
+    scored: Annotated[list[str] | None, SCORED] = None,
     html: Annotated[Path | None, file_option("--html", "Write a report with plots; - is standard output.")] = None,
     json_path: Annotated[Path | None, file_option("--json", "Write JSON; - is standard output.")] = None,
 ) -> None:

@@ -17,7 +17,9 @@ from captum_dig.cli.datasets import read_texts
 from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import (
     CANDIDATES,
+    LABELS,
     MOST_ANCHORS,
+    SCORED,
     TRUST,
     chosen,
     columns_of,
@@ -103,13 +105,11 @@ def explain(
     ] = "auto",
     labels: Annotated[
         str | None,
-        Option(
-            help="Labels of your own, for a model of natural language inference.", metavar="A,B", show_default="none"
-        ),
+        LABELS,
     ] = None,
     scored: Annotated[
         list[str] | None,
-        Option(help="Score the words of this field only.", metavar="FIELD", show_default="all"),
+        SCORED,
     ] = None,
     task_option: Annotated[
         list[str] | None,

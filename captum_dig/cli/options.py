@@ -18,6 +18,10 @@ MOST_STEPS = 20_000
 # Values that are no text.
 _TYPED = {"true": True, "false": False}
 
+LABELS = Option(
+    help="Labels of your own, for a model of natural language inference.", metavar="A,B", show_default="none"
+)
+SCORED = Option(help="Score the words of this field only.", metavar="FIELD", show_default="all")
 TRUST = Option("--trust-remote-code", help="Run Python code that comes with the model; read it first.")
 
 

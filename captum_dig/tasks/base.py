@@ -213,6 +213,26 @@ class Task(ABC):
             ModelError: If the model has none.
         """
 
+    def part_of(self, output: Any, name: str, *shape: str | int) -> Tensor:
+        """Return a tensor of a model's output by its name, and check its shape.
+
+        Args:
+            output: The output of the model.
+            name: The name, such as ``"logits"``.
+            shape: For each dimension its size, or a letter where the size is free.
+
+        Raises:
+            ModelError: If there is no such tensor.
+        """
+        found = getattr(output, name, None)
+        if isinstance(found, Tensor) and _fits(found.shape, shape):
+            return found
+        got = tuple(found.shape) if isinstance(found, Tensor) else type(output).__name__
+        raise ModelError(
+            f"model must give {name} of shape ({', '.join(map(str, shape))}), got {got} from "
+            f"{type(self.model).__name__}; pass a {self.kind}"
+        )
+
     @abstractmethod
     def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
         """Choose the numbers to explain, in order of the rows: one for each encoding, or for each sample if `joint`.
@@ -265,3 +285,10 @@ class Task(ABC):
             got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
             raise ModelError(f"{type(self).__name__}.value must return shape ({len(places)},), got {got}")
         return values
+
+
+def _fits(sizes: Sequence[int], shape: Sequence[str | int]) -> bool:
+    """Whether sizes are those of a shape, whose letters stand for any size."""
+    return len(sizes) == len(shape) and all(
+        isinstance(want, str) or want == size for want, size in zip(shape, sizes, strict=True)
+    )

@@ -19,7 +19,6 @@ from captum_dig.fields import Field, trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow, SampleForm
 from captum_dig.tasks.base import Choice, Task
-from captum_dig.tasks.numbers import tensor_of
 from captum_dig.threads import evaluating
 
 
@@ -276,13 +275,7 @@ class ContinuationTask(Task):
         return whole[len(before) :] if whole.startswith(before) else str(self.tokenizer.decode(list(ids)))
 
     def _logits(self, output: Any) -> Tensor:
-        logits = tensor_of(output, "logits", 3)
-        if logits is None:
-            raise ModelError(
-                f"model must give logits of shape (B, T, V), got {type(output).__name__} from "
-                f"{type(self.model).__name__}; pass a {self.kind}"
-            )
-        return logits
+        return self.part_of(output, "logits", "B", "T", "V")
 
 
 def _needed(places: Tensor) -> tuple[int, int]:

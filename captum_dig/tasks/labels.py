@@ -172,14 +172,7 @@ class LabelTask(Task):
         return kind if kind in ("regression", "multi_label_classification") else None
 
     def _logits(self, output: Any) -> Tensor:
-        logits = getattr(output, "logits", None)
-        if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != len(self.labels):
-            got = tuple(logits.shape) if isinstance(logits, Tensor) else type(output).__name__
-            raise ModelError(
-                f"model must give logits of shape (B, {len(self.labels)}), got {got} from {type(self.model).__name__}; "
-                f"{_NOT_A_CLASSIFIER}"
-            )
-        return logits
+        return self.part_of(output, "logits", "B", len(self.labels))
 
 
 def labels_of(model: nn.Module) -> tuple[str, ...]:

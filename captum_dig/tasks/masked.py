@@ -14,7 +14,7 @@ from captum_dig.errors import ModelError
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow
 from captum_dig.tasks.base import Choice, Task
-from captum_dig.tasks.numbers import OUTPUTS, number_of, tensor_of
+from captum_dig.tasks.numbers import OUTPUTS, number_of
 
 # The number of words that a result shows, as many as the pipeline does.
 _N_SHOWN = 5
@@ -150,10 +150,4 @@ class MaskedWordTask(Task):
         return str(self.tokenizer.decode([token_id])).strip() or str(self.tokenizer.convert_ids_to_tokens(token_id))
 
     def _logits(self, output: Any) -> Tensor:
-        logits = tensor_of(output, "logits", 3)
-        if logits is None:
-            raise ModelError(
-                f"model must give logits of shape (B, T, V), got {type(output).__name__} from "
-                f"{type(self.model).__name__}; pass a {self.kind}"
-            )
-        return logits
+        return self.part_of(output, "logits", "B", "T", "V")

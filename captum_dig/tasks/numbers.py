@@ -64,9 +64,3 @@ def number_of(output: str, logits: Tensor, labels: Tensor, *, alone: bool = Fals
     """
     picked = OUTPUTS.get(output, _logits)(logits, labels, alone)
     return picked[:, 0] if picked.shape[1] == 1 else picked[:, 0] - picked[:, 1]
-
-
-def tensor_of(output: object, name: str, dimensions: int) -> Tensor | None:
-    """Return a tensor of a model's output by its name; None if there is none with so many dimensions."""
-    found = getattr(output, name, None)
-    return found if isinstance(found, Tensor) and found.dim() == dimensions else None

@@ -11,13 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from captum_dig.errors import ModelError
 from captum_dig.fields import trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow, SampleForm
 from captum_dig.models.words import Span
 from captum_dig.tasks.base import Choice, Task
-from captum_dig.tasks.numbers import tensor_of
 
 # The longest answer, in tokens, as usual for question answering.
 _LONGEST = 15
@@ -165,13 +163,7 @@ class SpanTask(Task):
         return numbers[0], numbers[1]
 
     def _logits(self, output: Any) -> tuple[Tensor, Tensor]:
-        start, end = tensor_of(output, "start_logits", 2), tensor_of(output, "end_logits", 2)
-        if start is None or end is None:
-            raise ModelError(
-                f"model must give start_logits and end_logits of shape (B, T), got {type(output).__name__} from "
-                f"{type(self.model).__name__}; pass a {self.kind}"
-            )
-        return start, end
+        return self.part_of(output, "start_logits", "B", "T"), self.part_of(output, "end_logits", "B", "T")
 
 
 def _context(encoding: Encoding) -> Span:

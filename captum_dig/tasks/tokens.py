@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from captum_dig.errors import ModelError
 from captum_dig.models.encoding import Encoding
 from captum_dig.tasks.base import Choice, Task
 from captum_dig.tasks.labels import labels_of
-from captum_dig.tasks.numbers import OUTPUTS, number_of, tensor_of
+from captum_dig.tasks.numbers import OUTPUTS, number_of
 
 # The label of a word outside of every entity, in the usual schemes.
 _OUTSIDE = "O"
@@ -185,13 +184,7 @@ class TokenTask(Task):
         return next(self.token_labels.index(name) for name in names if name in self.token_labels)
 
     def _logits(self, output: Any) -> Tensor:
-        logits = tensor_of(output, "logits", 3)
-        if logits is None or logits.shape[2] != len(self.token_labels):
-            raise ModelError(
-                f"model must give logits of shape (B, T, {len(self.token_labels)}), got {type(output).__name__} from "
-                f"{type(self.model).__name__}; pass a {self.kind}"
-            )
-        return logits
+        return self.part_of(output, "logits", "B", "T", len(self.token_labels))
 
 
 def _tag(label: str) -> str:

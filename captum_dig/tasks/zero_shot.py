@@ -16,7 +16,7 @@ from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow
 from captum_dig.tasks.base import Choice, Task
 from captum_dig.tasks.labels import labels_of
-from captum_dig.tasks.numbers import OUTPUTS, number_of, tensor_of
+from captum_dig.tasks.numbers import OUTPUTS, number_of
 
 
 class ZeroShotTask(Task):
@@ -128,12 +128,7 @@ class ZeroShotTask(Task):
 
     def _logits(self, output: Any) -> Tensor:
         """The logits of entailment and contradiction, shape (N, 2)."""
-        logits = tensor_of(output, "logits", 2)
-        if logits is None or logits.shape[1] != self.n_outputs:
-            raise ModelError(
-                f"model must give logits of shape (B, {self.n_outputs}), got {type(output).__name__} from "
-                f"{type(self.model).__name__}; pass a {self.kind}"
-            )
+        logits = self.part_of(output, "logits", "B", self.n_outputs)
         return torch.stack([logits[:, self.entailment], logits[:, self.contradiction]], dim=1)
 
 
