@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from captum.attr import LayerIntegratedGradients, LLMGradientAttribution, TextTokenInput
+from captum.attr import IntegratedGradients, LayerIntegratedGradients, LLMGradientAttribution, TextTokenInput
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -331,6 +331,31 @@ def test_a_continuation(models, tokenizer):
     check(each[1], models["continuation"], lambda o: o.logits.log_softmax(dim=2)[:, n - 2, ids[1]])
     total = [sum(scores) for scores in zip(*(one.token_scores for one in each), strict=True)]
     assert result.token_scores == pytest.approx(total, abs=1e-4)
+
+
+def test_token_types_that_a_model_looks_up_among_words(models, tokenizer):
+    # GPT-2 adds the embedding of word 0 to every token; it stays on the whole path.
+    model = models["continuation"]
+    result = TextExplainer(model, tokenizer, strategy="straight_line").explain(
+        PREMISE, continuation=" with music", n_steps=STEPS, method="gausslegendre"
+    )
+    n = len(result.token_ids)
+    ids = result.token_ids[-2:]
+    types = torch.zeros(1, n, dtype=torch.int64)
+
+    def number(output):
+        logs = output.logits.log_softmax(dim=2)
+        return logs[:, n - 3, ids[0]] + logs[:, n - 2, ids[1]]
+
+    embed, fixed = model.get_input_embeddings(), torch.tensor([result.special])
+    row = torch.tensor([result.token_ids])
+    inputs, baselines = embed(row).detach(), embed(torch.where(fixed, row, 0)).detach()
+
+    def forward(rows):
+        return number(model(inputs_embeds=rows, token_type_ids=types.expand(len(rows), -1)))
+
+    expected = IntegratedGradients(forward).attribute(inputs, baselines, n_steps=STEPS).sum(dim=-1)[0]
+    assert result.token_scores == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_only_the_needed_logits_are_computed(models, tokenizer, monkeypatch):

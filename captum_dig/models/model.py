@@ -161,9 +161,13 @@ class TextModel:
             ModelError: If the model does not look up the ids of the text, or other ids too.
         """
         calls: list[bool] = []
+        others = [column for name, column in inputs.items() if name != "input_ids"]
 
         def answer(_module: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> Tensor:
             placed = _place(embeddings, inputs["input_ids"], arguments[0], output)
+            if placed is None and _is_one_of(arguments[0], others):
+                # GPT-2 looks up token types among the words; they stay as they are.
+                return output
             calls.append(placed is not None)
             return output if placed is None else placed
 
@@ -274,6 +278,11 @@ def _tables_like(layer: nn.Module, model: nn.Module) -> list[nn.Module]:
     some = torch.arange(min(len(shared[0].weight), 64), device=shared[0].weight.device)
     with torch.no_grad():
         return [layer, *(table for table in shared if torch.equal(table(some), layer(some)))]
+
+
+def _is_one_of(called: Tensor, columns: Iterable[Any]) -> bool:
+    """Whether a model looks up another column of its input."""
+    return any(isinstance(column, Tensor) and torch.equal(called, column) for column in columns)
 
 
 def _place(embeddings: Tensor, ids: Tensor, called: Tensor, rows: Tensor) -> Tensor | None:
