@@ -19,11 +19,12 @@ from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import (
     CANDIDATES,
-    LABELS,
     MOST_ANCHORS,
     PROTOCOLS,
-    SCORED,
     TRUST,
+    OwnLabels,
+    ScoredFields,
+    TaskName,
     chosen,
     columns_of,
     count,
@@ -87,14 +88,9 @@ def compare(
         list[str] | None,
         Option(help="The column of the texts, or FIELD=NAME for that of a field.", metavar="NAME"),
     ] = None,
-    task: Annotated[
-        str, named("What is explained; auto: by the class of the model", "task", others=("auto",))
-    ] = "auto",
-    labels: Annotated[
-        str | None,
-        LABELS,
-    ] = None,
-    scored: Annotated[list[str] | None, SCORED] = None,
+    task: TaskName = "auto",
+    labels: OwnLabels = None,
+    scored: ScoredFields = None,
     html: Annotated[Path | None, file_option("--html", "Write a report with plots; - is standard output.")] = None,
     json_path: Annotated[Path | None, file_option("--json", "Write JSON; - is standard output.")] = None,
 ) -> None:

@@ -17,10 +17,11 @@ from captum_dig.cli.datasets import read_texts
 from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import (
     CANDIDATES,
-    LABELS,
     MOST_ANCHORS,
-    SCORED,
     TRUST,
+    OwnLabels,
+    ScoredFields,
+    TaskName,
     chosen,
     columns_of,
     count,
@@ -100,17 +101,9 @@ def explain(
             show_default="pad",
         ),
     ] = None,
-    task: Annotated[
-        str, named("What is explained; auto: by the class of the model", "task", others=("auto",))
-    ] = "auto",
-    labels: Annotated[
-        str | None,
-        LABELS,
-    ] = None,
-    scored: Annotated[
-        list[str] | None,
-        SCORED,
-    ] = None,
+    task: TaskName = "auto",
+    labels: OwnLabels = None,
+    scored: ScoredFields = None,
     task_option: Annotated[
         list[str] | None,
         pairs("Another argument of the task, such as template or max_new_tokens", "--task-option", "NAME=VALUE"),
@@ -166,14 +159,7 @@ def explain(
                 **task_options(task, labels, scored, task_option),
             )
             fields = paired(field)
-            samples = [
-                text
-                if not fields
-                else explainer.task.form.join(text, fields)
-                if isinstance(text, str)
-                else text | fields
-                for text in texts
-            ]
+            samples = [explainer.task.form.join(text, fields) for text in texts] if fields else texts
             rule: dict[str, Any] = {
                 "baseline": baseline,
                 "method": method,

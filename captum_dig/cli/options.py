@@ -1,7 +1,7 @@
 """Options that several commands share, and the checks of what is typed."""
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Annotated, Any
 
 from typer import CallbackParam, Context, Option
 
@@ -18,10 +18,6 @@ MOST_STEPS = 20_000
 # Values that are no text.
 _TYPED = {"true": True, "false": False}
 
-LABELS = Option(
-    help="Labels of your own, for a model of natural language inference.", metavar="A,B", show_default="none"
-)
-SCORED = Option(help="Score the words of this field only.", metavar="FIELD", show_default="all")
 TRUST = Option("--trust-remote-code", help="Run Python code that comes with the model; read it first.")
 
 
@@ -179,3 +175,13 @@ def _no_more(parameter: CallbackParam, value: int, most: int | None) -> int:
     if most is not None and value > most:
         raise ValueError(f"{parameter.opts[0]} must be at most {most}, got {value}; more take hours, or all memory")
     return value
+
+
+TaskName = Annotated[str, named("What is explained; auto: by the class of the model", "task", others=("auto",))]
+OwnLabels = Annotated[
+    str | None,
+    Option(help="Labels of your own, for a model of natural language inference.", metavar="A,B", show_default="none"),
+]
+ScoredFields = Annotated[
+    list[str] | None, Option(help="Score the words of this field only.", metavar="FIELD", show_default="all")
+]

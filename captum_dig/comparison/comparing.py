@@ -33,7 +33,7 @@ from captum_dig.models.encoding import Encoding
 from captum_dig.models.samples import as_samples
 from captum_dig.quadrature import check_method
 from captum_dig.text.explainer import TextExplainer
-from captum_dig.text.questions import EVEN, Questions, ScalarModel, ask, check_ids, nearest_to_even, probable
+from captum_dig.text.questions import EVEN, Questions, ScalarModel, ask, ask_from_even, check_ids, probable
 from captum_dig.text.results import LARGE_DELTA_PERCENT
 from captum_dig.vocabulary.readable import row_kinds
 
@@ -241,11 +241,8 @@ class _Bench:
         explainer = self.explainer
         wanted = [explainer.task.resolve("predicted")] * len(encodings)
         ids = self.baselines[baseline]
-        questions = ask(explainer.classifier, explainer.task, explainer.encoder, ids, encodings, wanted)
-        if baseline != EVEN or not questions.choices:
-            return questions, ids
-        best, _ = nearest_to_even(explainer.classifier, explainer.task, questions, ids)
-        return replace(questions, by_baseline=(questions.by_baseline[ids.index(best)],)), (best,)
+        asked = explainer.classifier, explainer.task, explainer.encoder, ids, encodings, wanted
+        return ask_from_even(*asked) if baseline == EVEN else (ask(*asked), ids)
 
     def _try(
         self, method: AttributionMethod, baseline: str, ids: tuple[int, ...], asked: Questions, plan: Plan

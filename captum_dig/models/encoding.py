@@ -170,7 +170,7 @@ class TextEncoder:
     @property
     def fingerprint(self) -> str:
         """Hash of the tokenizer, the tokens that have a role, and the number of tokens that the model reads."""
-        roles = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
+        roles = {role: self._role_ids.get(role) for role in _ROLES}
         special = sorted(self._reader.special_ids)
         told = [self._rules(), roles, special, list(self.tokenizer.model_input_names), self.max_tokens]
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -192,12 +192,15 @@ class TextEncoder:
         return found
 
     @property
+    def _role_ids(self) -> dict[str, int]:
+        """The id of each special token that the tokenizer has, by its role."""
+        ids = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
+        return {role: int(i) for role, i in ids.items() if i is not None}
+
+    @property
     def default_baseline(self) -> str:
         """The role of the padding token; without one that of the token that ends or begins a text."""
-        roles = [
-            role for role in ("pad", "eos", "bos") if getattr(self.tokenizer, f"{role}_token_id", None) is not None
-        ]
-        return roles[0] if roles else "pad"
+        return next((role for role in ("pad", "eos", "bos") if role in self._role_ids), "pad")
 
     def fits(self, n_tokens: int) -> bool:
         """Whether the model reads this many tokens besides the special ones."""
@@ -215,8 +218,8 @@ class TextEncoder:
 
     def even_candidates(self) -> tuple[int, ...]:
         """The tokens that can stand for no word: padding, mask and unknown word, those that the tokenizer has."""
-        ids = (getattr(self.tokenizer, f"{role}_token_id", None) for role in ("pad", "mask", "unk"))
-        return tuple(dict.fromkeys(int(i) for i in ids if i is not None))
+        known = self._role_ids
+        return tuple(dict.fromkeys(known[role] for role in ("pad", "mask", "unk") if role in known))
 
     def token_id(self, argument: str, token: str | int, n_rows: int) -> int:
         """Find the row of a token.
@@ -234,8 +237,7 @@ class TextEncoder:
             ValueError: If there is no such token, or its name could mean another kind of baseline. The message lists
                 the known roles.
         """
-        roles = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
-        known = {role: int(i) for role, i in roles.items() if i is not None}
+        known = self._role_ids
         index, unclear = self._row_of(token, known, n_rows) if isinstance(token, str) else (as_index(token), "")
         if index is None or index >= n_rows or unclear:
             names = ", ".join(map(repr, known))
@@ -269,8 +271,7 @@ class TextEncoder:
 
     def show(self, token_id: int) -> str:
         """Write a token for people, without the marks of its tokenizer."""
-        plain = str(self.tokenizer.decode([token_id])).strip()
-        return plain or str(self.tokenizer.convert_ids_to_tokens(token_id))
+        return show_token(self.tokenizer, token_id)
 
     def _encoding(
         self, sample: Mapping[str, str], reading: Reading, whole: Reading, fixed: Collection[str], start: int = 0
@@ -378,6 +379,11 @@ class TextEncoder:
     def _fits(self, part: Callable[[int, int], Mapping[str, str]], begin: int, end: int) -> bool:
         found = self.tokenizer(*part(begin, end).values(), verbose=False)["input_ids"]
         return len(found) <= (self.max_tokens or 0)
+
+
+def show_token(tokenizer: Any, token_id: int) -> str:
+    """Write a token for people, without the marks of its tokenizer."""
+    return str(tokenizer.decode([token_id])).strip() or str(tokenizer.convert_ids_to_tokens(token_id))
 
 
 def _check_characters(sample: Mapping[str, str], name: str) -> None:

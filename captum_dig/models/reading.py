@@ -72,10 +72,6 @@ class Reader:
         # Tokenizers list the token for unknown words among the special ones, but it stands for a word.
         self.special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
 
-    def n_added(self, n_texts: int) -> int:
-        """Return the number of tokens that the tokenizer adds to one text or to two."""
-        return int(self.tokenizer.num_special_tokens_to_add(pair=n_texts > 1))
-
     def read(
         self, texts: Sequence[str], n_most: int | None = None, long: int | None = None, *, add: bool = True
     ) -> Reading:

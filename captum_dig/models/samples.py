@@ -71,11 +71,12 @@ class SampleForm:
                 raise TaskError(f"{key!r} of {name} must be a string, got {_kind(text)}; pass one sample for each text")
         return {key: sample[key] for key in self.names if key in sample}
 
-    def join(self, text: str | None, fields: Mapping[str, str]) -> dict[str, str]:
+    def join(self, text: Sample | None, fields: Mapping[str, str]) -> dict[str, str]:
         """Put a text and its other fields together.
 
         Args:
-            text: The text of the required field that is not among the others; None where all are.
+            text: The text of the required field that is not among the others, or a mapping with some fields; None where
+                all are among the others.
             fields: The other fields by their names.
 
         Returns:
@@ -85,6 +86,8 @@ class SampleForm:
             >>> SampleForm(("question", "context")).join("Anna left.", {"question": "Who left?"})
             {'context': 'Anna left.', 'question': 'Who left?'}
         """
+        if isinstance(text, Mapping):
+            return dict(text) | dict(fields)
         missing = next((name for name in self.required if name not in fields), self.required[0])
         return ({} if text is None else {missing: text}) | dict(fields)
 

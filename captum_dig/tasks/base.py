@@ -49,6 +49,7 @@ class Task(ABC):
         pipeline: The name of the class of Transformers' pipelines for this task; empty where there is none.
         form: The fields of a sample.
         long: The field that is cut where a sample is too long; None for the longest, and for the last in windows.
+        overlap: The number of tokens that neighbouring windows share, as in `TextEncoder.encode`.
         joint: Whether `choose` compares all encodings of a sample, so that they share a batch.
         positional: Whether the place of the number depends on the positions of tokens, so that none may be deleted.
         seeks_padding: Whether the model looks for a padding token to find the end of a text, as decoders do for labels.
@@ -71,6 +72,7 @@ class Task(ABC):
     pipeline: ClassVar[str] = ""
     form: ClassVar[SampleForm] = SampleForm()
     long: ClassVar[str | None] = None
+    overlap: ClassVar[int] = 0
     joint: ClassVar[bool] = False
     positional: ClassVar[bool] = False
     seeks_padding: ClassVar[bool] = False
@@ -152,7 +154,7 @@ class Task(ABC):
             raise ValueError(
                 f"{name} must have a field to score, one of {', '.join(self.fields)}, got {', '.join(sample)}"
             )
-        return encoder.encode(sample, overflow, name, fixed=fixed, long=self.long)
+        return encoder.encode(sample, overflow, name, fixed=fixed, long=self.long, overlap=self.overlap)
 
     def label_index(self, wanted: Any) -> int | None:
         """Find one of `labels` by its name, in any case, or its index; None for ``"predicted"``.

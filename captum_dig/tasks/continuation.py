@@ -53,6 +53,8 @@ class ContinuationTask(Task):
     form = SampleForm(("text",), ("continuation",))
     positional = True
     output = "log_probability"
+    outputs = ("log_probability", "logit")
+    shown = ("text",)
 
     def __init__(
         self,
@@ -69,22 +71,13 @@ class ContinuationTask(Task):
         if self.chat and not getattr(tokenizer, "chat_template", None):
             raise ModelError(f"tokenizer must have a chat template for chat=True, got {type(tokenizer).__name__}")
         self.tokenizer = tokenizer
+        self._parameters = frozenset(inspect.signature(model.forward).parameters)
         self.max_new_tokens = at_least_one("max_new_tokens", max_new_tokens)
 
     @classmethod
     def classes(cls) -> tuple[str, ...]:
         """Return the ends of the names of Transformers' classes for this task."""
         return ("ForCausalLM", "LMHeadModel")
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the numbers that can be explained."""
-        return ("log_probability", "logit")
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The field that can be scored."""
-        return ("text",)
 
     def several(self, wanted: Any) -> bool:
         """Whether each token of the continuation is explained by itself."""
@@ -155,10 +148,11 @@ class ContinuationTask(Task):
 
     def keywords(self, places: Tensor) -> dict[str, Any]:
         """Ask only for the logits before the tokens of the continuations, and for no cache, where the model can."""
-        parameters = inspect.signature(self.model.forward).parameters
-        first, last = _needed(places)
-        found = {"logits_to_keep": torch.arange(first, last + 1, device=places.device), "use_cache": False}
-        return {name: value for name, value in found.items() if name in parameters}
+        found: dict[str, Any] = {"use_cache": False} if "use_cache" in self._parameters else {}
+        if "logits_to_keep" in self._parameters:
+            first, last = _needed(places)
+            found["logits_to_keep"] = torch.arange(first, last + 1, device=places.device)
+        return found
 
     def value(self, output: Any, places: Tensor) -> Tensor:
         """Pick the number of each continuation: the sum over its tokens."""
@@ -248,7 +242,7 @@ class ContinuationTask(Task):
 
     def _followed(self, prompt: Encoding, ids: Sequence[int], written: str | None) -> Encoding:
         """Put tokens behind a prompt that keep their embeddings."""
-        texts = [self._text_of(prompt.ids, ids[:n]) for n in range(1, len(ids) + 1)]
+        texts = self._texts_of(prompt.ids, ids)
         continuation = texts[-1] if written is None else written
         start, whole = len(prompt.text), prompt.text + continuation
         # A token may be a part of a character, which a decoder shows as one of its own.
@@ -268,11 +262,16 @@ class ContinuationTask(Task):
             fields=(*(prompt.fields or (Field("text", 0, start),)), Field("continuation", start, len(whole))),
         )
 
-    def _text_of(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
-        """The text of tokens, with the space that some decoders only keep behind other text."""
+    def _texts_of(self, prompt: Sequence[int], ids: Sequence[int]) -> list[str]:
+        """The text up to each token, with the space that some decoders only keep behind other text."""
         before = str(self.tokenizer.decode(list(prompt)))
-        whole = str(self.tokenizer.decode([*prompt, *ids]))
-        return whole[len(before) :] if whole.startswith(before) else str(self.tokenizer.decode(list(ids)))
+        texts = []
+        for n in range(1, len(ids) + 1):
+            whole = str(self.tokenizer.decode([*prompt, *ids[:n]]))
+            texts.append(
+                whole[len(before) :] if whole.startswith(before) else str(self.tokenizer.decode(list(ids[:n])))
+            )
+        return texts
 
     def _logits(self, output: Any) -> Tensor:
         return self.part_of(output, "logits", "B", "T", "V")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from captum_dig.checks import as_index
 from captum_dig.errors import ModelError
-from captum_dig.models.encoding import Encoding, TextEncoder
+from captum_dig.models.encoding import Encoding, TextEncoder, show_token
 from captum_dig.models.samples import Overflow
 from captum_dig.tasks.base import Choice, Task
 from captum_dig.tasks.numbers import OUTPUTS, number_of
@@ -42,6 +42,7 @@ class MaskedWordTask(Task):
     pipeline = "FillMaskPipeline"
     positional = True
     output = "log_odds"
+    outputs = tuple(OUTPUTS)
 
     def __init__(
         self,
@@ -55,11 +56,6 @@ class MaskedWordTask(Task):
         self.mask: str | None = getattr(tokenizer, "mask_token", None)
         if self.mask is None:
             raise ModelError(f"tokenizer must have a mask token, got {type(tokenizer).__name__} without one")
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the numbers that can be explained."""
-        return tuple(OUTPUTS)
 
     def resolve(self, wanted: Any) -> tuple[int | None, int | None]:
         """Find the id of a word.
@@ -111,7 +107,7 @@ class MaskedWordTask(Task):
                     row,
                     (place, first) if contrast is None else (place, first, contrast),
                     0,
-                    tuple(self._shown(token_id) for token_id in ids),
+                    tuple(show_token(self.tokenizer, token_id) for token_id in ids),
                     tuple(float(probabilities[token_id]) for token_id in ids),
                     (start, start + len(str(self.mask))),
                 )
@@ -145,9 +141,6 @@ class MaskedWordTask(Task):
             f"{argument} must be 'predicted', or one token of the model, got {word!r}, "
             f"which is {len(ids)} tokens or unknown"
         )
-
-    def _shown(self, token_id: int) -> str:
-        return str(self.tokenizer.decode([token_id])).strip() or str(self.tokenizer.convert_ids_to_tokens(token_id))
 
     def _logits(self, output: Any) -> Tensor:
         return self.part_of(output, "logits", "B", "T", "V")

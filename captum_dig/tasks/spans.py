@@ -4,7 +4,7 @@ Takes a question and a context, and logits for the start and the end of an answe
 `captum_dig.text` makes a `Question` about them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,13 @@ import torch
 from torch import Tensor
 
 from captum_dig.fields import trimmed
-from captum_dig.models.encoding import Encoding, TextEncoder
-from captum_dig.models.samples import Overflow, SampleForm
+from captum_dig.models.encoding import Encoding
+from captum_dig.models.samples import SampleForm
 from captum_dig.models.words import Span
 from captum_dig.tasks.base import Choice, Task
 
 # The longest answer, in tokens, as usual for question answering.
 _LONGEST = 15
-# The tokens that neighbouring windows share, likewise.
-_OVERLAP = 128
 
 
 @dataclass(frozen=True)
@@ -66,19 +64,17 @@ class SpanTask(Task):
     kind = "question answering model"
     form = SampleForm(("question", "context"))
     long = "context"
+    # As usual for question answering, so that an answer at an end of a window is whole in the next.
+    overlap = 128
     joint = True
     positional = True
     output = "log_probability"
+    outputs = ("log_probability", "start", "end", "logit")
 
     @classmethod
     def classes(cls) -> tuple[str, ...]:
         """Return the ends of the names of Transformers' classes for this task."""
         return ("ForQuestionAnswering", "ForQuestionAnsweringSimple")
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the numbers that can be explained."""
-        return ("log_probability", "start", "end", "logit")
 
     def resolve(self, wanted: Any) -> Any:
         """Check that the target is a string; only the context tells whether it holds these words.
@@ -89,11 +85,6 @@ class SpanTask(Task):
         if not isinstance(wanted, str) or not wanted.strip():
             raise ValueError(f"target must be 'predicted' or words of the context, got {wanted!r}")
         return None if wanted == "predicted" else wanted.strip()
-
-    def read(self, sample: Mapping[str, str], encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
-        """Encode a question with its context."""
-        fixed = [field for field in sample if field not in self.fields]
-        return encoder.encode(sample, overflow, name, fixed=fixed, long=self.long, overlap=_OVERLAP)
 
     def choose(self, output: Any, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[Choice]:
         """Choose the most probable answer of each sample over all its windows, or the wanted one.

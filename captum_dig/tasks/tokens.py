@@ -54,16 +54,12 @@ class TokenTask(Task):
     pipeline = "TokenClassificationPipeline"
     positional = True
     output = "log_odds"
+    outputs = tuple(OUTPUTS)
 
     def __init__(self, model: nn.Module, output: str | None = None, fields: str | Sequence[str] | None = None) -> None:
         super().__init__(model, output, fields)
         self.token_labels = labels_of(model)
         self.labels = tuple(dict.fromkeys(_tag(label) for label in self.token_labels))
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the numbers that can be explained."""
-        return tuple(OUTPUTS)
 
     def several(self, wanted: Any) -> bool:  # noqa: ARG002 - a text may have any number of entities
         """Whether a text may have several numbers, or none: always."""

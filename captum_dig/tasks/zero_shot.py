@@ -47,6 +47,9 @@ class ZeroShotTask(Task):
     long = "text"
     joint = True
     output = "log_odds"
+    outputs = tuple(OUTPUTS)
+    shown = ("text", "hypothesis")
+    scored = ("text",)
 
     def __init__(
         self,
@@ -67,21 +70,6 @@ class ZeroShotTask(Task):
         self.n_outputs = len(labels_of(model))
         self.entailment, self.contradiction = _entailment(labels_of(model))
 
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the numbers that can be explained."""
-        return tuple(OUTPUTS)
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The fields that the model reads."""
-        return ("text", "hypothesis")
-
-    @property
-    def scored(self) -> tuple[str, ...]:
-        """The field that is scored by default."""
-        return ("text",)
-
     def read(self, sample: Mapping[str, str], encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
         """Encode the text with the hypothesis of each label.
 
@@ -92,11 +80,11 @@ class ZeroShotTask(Task):
         if overflow == "windows":
             raise ValueError("overflow must be 'truncate' or 'error' where a text is compared with labels")
         pairs = [{"text": sample["text"], "hypothesis": self.template.format(label)} for label in self.labels]
-        fixed = [field for field in self.shown if field not in self.fields]
+        read = super().read
         return [
             replace(encoding, part=number)
             for number, pair in enumerate(pairs)
-            for encoding in encoder.encode(pair, overflow, name, fixed=fixed, long=self.long)
+            for encoding in read(pair, encoder, overflow, name)
         ]
 
     def resolve(self, wanted: Any) -> int | None:

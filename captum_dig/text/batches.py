@@ -19,7 +19,7 @@ from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.model import TextModel
 from captum_dig.paths import PathGenerator
 from captum_dig.tasks.base import Task
-from captum_dig.text.questions import Questions, ask, nearest_to_even
+from captum_dig.text.questions import Questions, ask, ask_from_even, nearest_to_even
 from captum_dig.text.results import LARGE_DELTA_PERCENT, LARGE_ERROR_PERCENT, SURE, TextAttribution, probability_of
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.vocabulary import Vocabulary
@@ -62,14 +62,18 @@ class BatchExplainer:
         Raises:
             ModelError: If the model's output is not finite, or does not fit the task.
         """
-        if self.even:
-            return [result for part in self._samples(encodings, wanted) for result in self._from_even(*part)]
         with self.model.evaluating():
+            if self.even:
+                return [result for part in self._samples(encodings, wanted) for result in self._from_even(*part)]
             questions = ask(self.model, self.task, self.encoder, self.baseline_ids, encodings, wanted)
-            if not questions.choices:
-                return []
-            scores = score(self.method, questions.by_baseline, self.plan)
-            nearer = [self._nearer(questions, row) for row in range(len(questions.choices))]
+            return self._explained(questions, encodings)
+
+    def _explained(self, questions: Questions, encodings: Sequence[Encoding]) -> list[TextAttribution]:
+        """Score the questions about some texts; the caller holds the model's lock."""
+        if not questions.choices:
+            return []
+        scores = score(self.method, questions.by_baseline, self.plan)
+        nearer = [self._nearer(questions, row) for row in range(len(questions.choices))]
         tokens = scores.values.tolist()
         ends = [question.ends(self.plan.rows_at_once) for question in questions.by_baseline]
         input_values = ends[0][0].tolist()
@@ -128,13 +132,9 @@ class BatchExplainer:
 
     def _from_even(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[TextAttribution]:
         """Explain one sample from the baseline that is nearest to even odds."""
-        with self.model.evaluating():
-            questions = ask(self.model, self.task, self.encoder, self.baseline_ids[:1], encodings, wanted)
-            if not questions.choices:
-                return []
-            baseline_id, _ = nearest_to_even(self.model, self.task, questions, self.baseline_ids)
-        settings = replace(self.settings, baseline=self.encoder.show(baseline_id))
-        return replace(self, baseline_ids=(baseline_id,), settings=settings, even=False)(encodings, wanted)
+        questions, ids = ask_from_even(self.model, self.task, self.encoder, self.baseline_ids, encodings, wanted)
+        settings = replace(self.settings, baseline=", ".join(map(self.encoder.show, ids)))
+        return replace(self, baseline_ids=ids, settings=settings, even=False)._explained(questions, encodings)
 
     def _nearer(self, questions: Questions, row: int) -> tuple[str, float] | None:
         """Find a better baseline if the model is sure of the explained number at this one already."""

@@ -193,7 +193,7 @@ class TextExplainer:
         Raises:
             ModelError: If the pipeline has no tokenizer or is for another task.
         """
-        tasks = [entry.load() for entry in options.get("catalogue", CATALOGUE) if entry.kind == "task"]
+        tasks = _tasks(options.get("catalogue", CATALOGUE))
         names = [kind.__name__ for kind in type(pipeline).__mro__]
         found = next((one for one in tasks if one.pipeline in names), None)
         if found is None:
@@ -578,6 +578,11 @@ class TextExplainer:
         return [self.task.resolve(one) if contrast is None else self.task.against(one, contrast) for one in wanted]
 
 
+def _tasks(catalogue: Catalogue) -> list[type[Task]]:
+    """All tasks of a catalogue, in order."""
+    return [entry.load() for entry in catalogue if entry.kind == "task"]
+
+
 def _kind(task: str | type[Task], catalogue: Catalogue, model: object) -> type[Task]:
     """Look up a task; ``"auto"`` is the first one for the class of a model, given by itself or by name."""
     if isinstance(task, type) and issubclass(task, Task):
@@ -586,7 +591,7 @@ def _kind(task: str | type[Task], catalogue: Catalogue, model: object) -> type[T
         found: type[Task] = catalogue.find(task, "task", argument="task", remedy="or 'auto'").load()
         return found
     names = [model] if isinstance(model, str) else [kind.__name__ for kind in type(model).__mro__]
-    tasks: list[type[Task]] = [entry.load() for entry in catalogue if entry.kind == "task"]
+    tasks = _tasks(catalogue)
     suited = (one for one in tasks if any(name.endswith(one.classes()) for name in names))
     return next(suited, tasks[0])
 

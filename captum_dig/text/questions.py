@@ -96,13 +96,13 @@ def ask(
     with torch.no_grad():
         output = model.output_from(ends, **inputs)
     choices = task.choose(output, encodings, wanted)
-    width = max((len(choice.place) for choice in choices), default=0)
+    if not choices:
+        return Questions((), (), tuple(inputs))
+    width = max(len(choice.place) for choice in choices)
     places = ids.new_tensor(
         [(*choice.place, *[-1] * (width - len(choice.place))) for choice in choices], dtype=torch.int64
     )
     rows = ids.new_tensor([choice.row for choice in choices], dtype=torch.int64)
-    if not choices:
-        return Questions((), (), tuple(inputs))
     everyone = torch.equal(rows, torch.arange(len(ids), device=ids.device))
     forward = ScalarModel(model, tuple(inputs), task, task.keywords)
     words = word_numbers(encodings, ids.shape[1])
@@ -128,6 +128,37 @@ def ask(
             f"the output of {model.name} must be finite, got NaN or infinity; check its weights, or load it in float32"
         )
     return Questions(tuple(questions), tuple(choices), tuple(inputs))
+
+
+def ask_from_even(
+    model: TextModel,
+    task: Task,
+    encoder: TextEncoder,
+    candidates: Sequence[int],
+    encodings: Sequence[Encoding],
+    wanted: Sequence[Any],
+) -> tuple[Questions, tuple[int, ...]]:
+    """Ask one sample from the baseline at which its first number is nearest to even odds.
+
+    Args:
+        model: The model; the caller holds its lock.
+        task: The task.
+        encoder: The tokenizer.
+        candidates: The rows that words may become.
+        encodings: The encodings of the sample.
+        wanted: The result of `Task.resolve` for each of them.
+
+    Returns:
+        The questions, and the row that was chosen; all candidates where there is no number to explain.
+
+    Raises:
+        ModelError: As in `ask` and `nearest_to_even`.
+    """
+    questions = ask(model, task, encoder, candidates, encodings, wanted)
+    if not questions.choices:
+        return questions, tuple(candidates)
+    best, _ = nearest_to_even(model, task, questions, candidates)
+    return replace(questions, by_baseline=(questions.by_baseline[candidates.index(best)],)), (best,)
 
 
 def nearest_to_even(

@@ -322,7 +322,8 @@ class TextAttribution:
             hint = ", to which these scores need not add up"
         elif self.delta_percent > LARGE_DELTA_PERCENT:
             hint = f": large, so raise n_steps above {self.settings.n_steps} or try another baseline"
-        predicted, target = _shortened(self.predicted_label), _shortened(self.target_label)
+        predicted, name = _shortened(self.predicted_label), _shortened(self.target_label)
+        target = name
         if self.is_regression:
             predicted = f"{self.input_value:.4g}"
         else:
@@ -339,12 +340,12 @@ class TextAttribution:
         if self.error_percent is not None:
             headline[-1] = ("Error", self._errors())
         if self.even_baseline is not None:
-            name, probability = self.even_baseline
+            better, probability = self.even_baseline
             headline.append(
                 (
                     "Baseline",
-                    f"{self.settings.baseline} is no neutral start: the model gives {target.rpartition(' (')[0]} "
-                    f"{_percent(self.baseline_probability or 0.0)} there; nearer to even odds: {name} "
+                    f"{self.settings.baseline} is no neutral start: the model gives {name} "
+                    f"{_percent(self.baseline_probability or 0.0)} there; nearer to even odds: {better} "
                     f"({_percent(probability)})",
                 )
             )

@@ -266,6 +266,11 @@ class Picture:
         """Give the segments that have a score."""
         return tuple(segment for segment in self.segments if segment.score is not None)
 
+    @property
+    def explained(self) -> str:
+        """Give the explained number, as the headline names it; empty where it does not."""
+        return dict(self.headline).get("Explained", "")
+
     def told(self, segment: Segment) -> str:
         """Write the score of a segment, and what it multiplies.
 

@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 from captum_dig.visualization.base import Picture, name_line
 from captum_dig.visualization.formats import Drawable, Format
-from captum_dig.visualization.web import LIGHT, mixed
+from captum_dig.visualization.web import tint
 
 _SIGNS: Final = {
     "\\": r"\textbackslash{}",
@@ -43,8 +43,7 @@ def _paragraph(picture: Picture) -> str:
             text = f"\\underline{{{text}}}"
         strength = picture.scale.strength(segment.score)
         if strength:
-            hue = LIGHT["positive" if (segment.score or 0.0) > 0 else "negative"]
-            text = f"\\colorbox[HTML]{{{mixed(hue, LIGHT['paper'], strength)[1:].upper()}}}{{\\strut {text}}}"
+            text = f"\\colorbox[HTML]{{{tint(segment.score, strength)[1:].upper()}}}{{\\strut {text}}}"
         parts.append(text)
     return "".join(parts)
 

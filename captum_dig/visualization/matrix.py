@@ -11,7 +11,7 @@ from typing import TextIO
 
 from captum_dig.visualization.base import Picture, Scale, Segment, escaped
 from captum_dig.visualization.formats import Drawable, Format
-from captum_dig.visualization.web import LIGHT, html_document, mixed
+from captum_dig.visualization.web import html_document, tint
 
 _STYLE = (
     ".cdig-matrix th{font-weight:400;text-align:start;white-space:nowrap;padding:.15em .5em}"
@@ -54,11 +54,10 @@ def _section(pictures: Sequence[Picture]) -> str:
 def _name(picture: Picture) -> str:
     """The marked part of the text, or else the explained number."""
     marked = "".join(segment.text for segment in picture.segments if segment.marked).strip()
-    return marked or dict(picture.headline).get("Explained", "")
+    return marked or picture.explained
 
 
 def _cell(word: Segment, picture: Picture, scale: Scale) -> str:
-    strength = scale.strength(word.score)
-    hue = LIGHT["positive" if (word.score or 0.0) > 0 else "negative"]
+    color = tint(word.score, scale.strength(word.score))
     told = escaped(f"{word.text} on {_name(picture)}: {picture.told(word)}")
-    return f'<td style="background-color:{mixed(hue, LIGHT["paper"], strength)}" title="{told}"></td>'
+    return f'<td style="background-color:{color}" title="{told}"></td>'

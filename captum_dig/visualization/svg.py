@@ -12,7 +12,7 @@ from typing import TextIO
 
 from captum_dig.visualization.base import Picture, Segment, escaped, visible
 from captum_dig.visualization.formats import Drawable, Format
-from captum_dig.visualization.web import LIGHT, mixed
+from captum_dig.visualization.web import LIGHT, tint
 
 # In pixels: the width of a column of a monospaced font, the height of its lines, and of the bar under a word.
 _SIZE, _COLUMN, _LINE, _BAR, _MARGIN = 16, 9.6, 40, 12, 16
@@ -42,9 +42,8 @@ class SvgFormat(Format):
         top = _MARGIN
         for result in results:
             picture = result.to_picture()
-            explained = dict(picture.headline).get("Explained", "")
-            parts.append(_text(explained, _MARGIN, top + _SIZE, weight="bold") if explained else "")
-            top += _LINE if explained else 0
+            parts.append(_text(picture.explained, _MARGIN, top + _SIZE, weight="bold"))
+            top += _LINE if picture.explained else 0
             pieces = list(_pieces(picture))
             parts += [_drawn(piece, picture, top) for piece in pieces]
             top += _LINE * (1 + max((piece.line for piece in pieces), default=0)) + _MARGIN
@@ -95,12 +94,12 @@ def _drawn(piece: _Piece, picture: Picture, top: float) -> str:
     segment = piece.segment
     if segment is not None and segment.score is not None:
         strength = picture.scale.strength(segment.score)
-        hue = LIGHT["positive" if segment.score > 0 else "negative"]
         parts += [
             f"<title>{escaped(f'{piece.text.strip()}: {picture.told(segment)}')}</title>",
             f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_SIZE + 4}" '
-            f'fill="{mixed(hue, LIGHT["paper"], strength)}"/>',
-            f'<rect x="{x:.1f}" y="{y + _SIZE + 6}" width="{width:.1f}" height="{_BAR * strength:.1f}" fill="{hue}"/>',
+            f'fill="{tint(segment.score, strength)}"/>',
+            f'<rect x="{x:.1f}" y="{y + _SIZE + 6}" width="{width:.1f}" height="{_BAR * strength:.1f}" '
+            f'fill="{tint(segment.score, 1.0)}"/>',
         ]
     if segment is not None and segment.marked:
         parts.append(

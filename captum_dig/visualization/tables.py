@@ -28,9 +28,8 @@ class CsvFormat(Format):
         rows.writerow(["result", "explained", "field", "word", "score", "error"])
         for number, result in enumerate(results, start=1):
             picture = result.to_picture()
-            explained = dict(picture.headline).get("Explained", "")
             for field, word in fielded(picture):
-                rows.writerow([number, explained, field, word.text, word.score, word.error])
+                rows.writerow([number, picture.explained, field, word.text, word.score, word.error])
 
 
 class MarkdownFormat(Format):

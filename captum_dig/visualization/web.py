@@ -33,19 +33,19 @@ DARK = {
 _FAINT = 0.03
 
 
-def mixed(color: str, paper: str, strength: float) -> str:
-    """Mix a colour with that of the paper, as a page does for a word.
+def tint(score: float | None, strength: float) -> str:
+    """Choose the colour of a word on light paper, as a page does: red or blue, mixed with the paper.
 
     Args:
-        color: The colour, such as ``"#f06a60"``.
-        paper: The colour of the paper.
+        score: Its score; the sign chooses the colour.
         strength: The share of the colour, in [0, 1].
 
     Example:
-        >>> mixed("#ff0000", "#ffffff", 0.5)
-        '#ff8080'
+        >>> tint(0.3, 1.0), tint(-0.3, 0.5), tint(0.3, 0.0)
+        ('#f06a60', '#aecafa', '#ffffff')
     """
-    pairs = zip(*(bytes.fromhex(one[1:]) for one in (color, paper)), strict=True)
+    hue = LIGHT["positive" if (score or 0.0) > 0 else "negative"]
+    pairs = zip(*(bytes.fromhex(color[1:]) for color in (hue, LIGHT["paper"])), strict=True)
     return "#" + "".join(f"{round(strength * a + (1 - strength) * b):02x}" for a, b in pairs)
 
 
