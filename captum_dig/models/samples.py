@@ -115,6 +115,26 @@ def as_samples(samples: Iterable[Any], form: SampleForm) -> list[dict[str, str]]
         >>> as_samples((text for text in ("good", "bad")), SampleForm())
         [{'text': 'good'}, {'text': 'bad'}]
     """
+    check_several(samples, form)
+    listed = list(samples)
+    return [form.check(one, name_of(number, len(listed))) for number, one in enumerate(listed)]
+
+
+def name_of(number: int, n_samples: int | None) -> str:
+    """Return the name of a sample in messages about the argument, from its number and that of all, if known."""
+    return "the text" if n_samples == 1 else f"texts[{number}]"
+
+
+def check_several(samples: Any, form: SampleForm) -> None:
+    """Require samples one by one; none of them is read.
+
+    Args:
+        samples: The samples.
+        form: The fields that they have, for messages.
+
+    Raises:
+        TypeError: If they are one sample, or have no order.
+    """
     if isinstance(samples, str):
         raise TypeError("texts must be a sequence of strings, got one string; put it into a list, or call explain")
     if isinstance(samples, Mapping) or hasattr(samples, "columns"):  # a table of pandas is read as its columns' names
@@ -130,9 +150,6 @@ def as_samples(samples: Iterable[Any], form: SampleForm) -> list[dict[str, str]]
             "texts must be a list where there are two, got a tuple of two; pass a list of two texts, or for a pair "
             f"that the model reads together a mapping such as {form._example()}"
         )
-    listed = list(samples)
-    many = len(listed) > 1
-    return [form.check(one, f"texts[{number}]" if many else "the text") for number, one in enumerate(listed)]
 
 
 def is_sample(value: object) -> bool:

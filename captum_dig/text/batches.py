@@ -49,7 +49,7 @@ class BatchExplainer:
     settings: ExplanationSettings
     even: bool = False
 
-    def __call__(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[TextAttribution]:
+    def __call__(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[list[TextAttribution]]:
         """Explain the texts of a batch.
 
         Args:
@@ -57,21 +57,22 @@ class BatchExplainer:
             wanted: The result of `Task.resolve` for each text.
 
         Returns:
-            A result for each number that the task chose, in order of the texts.
+            For each encoding the results of the numbers that the task chose in it.
 
         Raises:
             ModelError: If the model's output is not finite, or does not fit the task.
         """
         with self.model.evaluating():
             if self.even:
-                return [result for part in self._samples(encodings, wanted) for result in self._from_even(*part)]
+                return [found for part in self._samples(encodings, wanted) for found in self._from_even(*part)]
             questions = ask(self.model, self.task, self.encoder, self.baseline_ids, encodings, wanted)
             return self._explained(questions, encodings)
 
-    def _explained(self, questions: Questions, encodings: Sequence[Encoding]) -> list[TextAttribution]:
+    def _explained(self, questions: Questions, encodings: Sequence[Encoding]) -> list[list[TextAttribution]]:
         """Score the questions about some texts; the caller holds the model's lock."""
+        results: list[list[TextAttribution]] = [[] for _ in encodings]
         if not questions.choices:
-            return []
+            return results
         scores = score(self.method, questions.by_baseline, self.plan)
         nearer = [self._nearer(questions, row) for row in range(len(questions.choices))]
         tokens = scores.values.tolist()
@@ -80,10 +81,9 @@ class BatchExplainer:
         baseline_values = torch.stack([at_baseline for _, at_baseline in ends]).mean(dim=0).tolist()
         question = questions.by_baseline[0]
         anchors = self._anchor_words(encodings)
-        results = []
         for number, choice in enumerate(questions.choices):
             encoding = encodings[choice.row]
-            results.append(
+            results[choice.row].append(
                 TextAttribution(
                     text=encoding.text,
                     tokens=encoding.tokens,
@@ -114,7 +114,8 @@ class BatchExplainer:
             )
         far = any(
             result.delta_percent > LARGE_DELTA_PERCENT or (result.error_percent or 0) > LARGE_ERROR_PERCENT
-            for result in results
+            for found in results
+            for result in found
         )
         if self.method.completes and far:
             self._warn_of_zeros()
@@ -130,7 +131,7 @@ class BatchExplainer:
             parts[-1][1].append(one)
         return parts
 
-    def _from_even(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[TextAttribution]:
+    def _from_even(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[list[TextAttribution]]:
         """Explain one sample from the baseline that is nearest to even odds."""
         questions, ids = ask_from_even(self.model, self.task, self.encoder, self.baseline_ids, encodings, wanted)
         settings = replace(self.settings, baseline=", ".join(map(self.encoder.show, ids)))

@@ -6,7 +6,7 @@ method. `captum_dig.comparison` and the command line build on it.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -25,7 +25,7 @@ from captum_dig.methods.named import NamedMethods, Strategy
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.loading import Head, check_tokenizer, load_pretrained
 from captum_dig.models.model import TextModel
-from captum_dig.models.samples import OVERFLOWS, Overflow, Sample, as_samples, is_sample
+from captum_dig.models.samples import OVERFLOWS, Overflow, Sample, as_samples, check_several, is_sample, name_of
 from captum_dig.paths import MonotonicPath, PathGenerator, Walk
 from captum_dig.paths.anchors import Greedy
 from captum_dig.paths.folders import TableFolder
@@ -36,6 +36,7 @@ from captum_dig.text.batches import BatchExplainer, warn_of_other_rows
 from captum_dig.text.questions import EVEN, check_ids
 from captum_dig.text.results import TextAttribution
 from captum_dig.text.settings import ExplanationSettings
+from captum_dig.text.streams import ERRORS, Errors, Outcome, TextStream
 from captum_dig.threads import Lock, eager
 from captum_dig.vocabulary import Vocabulary
 from captum_dig.vocabulary.readable import candidate_rows
@@ -229,7 +230,7 @@ class TextExplainer:
         spread_percent: float = Plan.spread_percent,
         max_steps: int = 400,
         method: str | QuadratureRule = "known_sums",
-        batch_size: int = 8,
+        batch_size: int | None = None,
         internal_batch_size: int = 64,
         overflow: Overflow = "truncate",
         **fields: str,
@@ -258,7 +259,8 @@ class TextExplainer:
             max_steps: For ``"auto"``: the largest number. If the model has no limit at the baseline, no number is
                 enough.
             method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
-            batch_size: The number of texts in a batch; with ``"auto"`` there is one. It changes speed and memory only.
+            batch_size: The number of texts in a batch; with ``"auto"`` there is one. None for as many as fill
+                `internal_batch_size`. It changes speed and memory only.
             internal_batch_size: The number of rows, texts times steps, for the model at once. It changes speed and
                 memory only.
             overflow: For texts longer than the model reads: ``"truncate"`` with a warning, ``"windows"`` that are
@@ -310,13 +312,15 @@ class TextExplainer:
         spread_percent: float = Plan.spread_percent,
         max_steps: int = 400,
         method: str | QuadratureRule = "known_sums",
-        batch_size: int = 8,
+        batch_size: int | None = None,
         internal_batch_size: int = 64,
         overflow: Overflow = "truncate",
+        window: int | None = None,
     ) -> Iterator[TextAttribution]:
         """Explain texts batch by batch, and yield each result when its batch is finished.
 
-        The arguments are those of `explain`, and are checked at once. All texts are read into a list first.
+        The arguments are those of `explain`, and are checked at once; the texts of an iterator are read and checked
+        when their turn comes, so that memory does not grow with their number.
 
         Args:
             texts: The texts.
@@ -330,9 +334,11 @@ class TextExplainer:
             spread_percent: For ``"auto"``.
             max_steps: For ``"auto"``.
             method: The quadrature rule.
-            batch_size: The number of texts in a batch.
+            batch_size: The number of texts in a batch; None for as many as fill `internal_batch_size`.
             internal_batch_size: The number of rows for the model at once.
             overflow: The treatment of texts that are too long.
+            window: The number of texts that are read ahead and sorted by length, so that the texts of a batch need
+                little padding; None for eight batches, or for one text where batches hold one.
 
         Returns:
             An iterator over the results, in order.
@@ -341,6 +347,80 @@ class TextExplainer:
             TypeError: If a text is not a string.
             ValueError: As in `explain`.
         """
+        outcomes = self._outcomes(
+            texts,
+            target,
+            baseline,
+            contrast=contrast,
+            strategy=strategy,
+            n_steps=n_steps,
+            tolerance_percent=tolerance_percent,
+            spread_percent=spread_percent,
+            max_steps=max_steps,
+            method=method,
+            batch_size=batch_size,
+            internal_batch_size=internal_batch_size,
+            overflow=overflow,
+            window=window,
+        )
+        return (result for outcome in outcomes for result in outcome.results)
+
+    def outcomes(
+        self,
+        texts: Iterable[Sample],
+        target: Target | Sequence[Target] = "predicted",
+        baseline: Baseline | Sequence[Baseline] | None = None,
+        *,
+        errors: Errors = "raise",
+        **options: Any,
+    ) -> Iterator[Outcome]:
+        """Explain texts as `explain_each` does, and tell for each text what became of it.
+
+        Args:
+            texts: The texts.
+            target: As in `explain_each`.
+            baseline: As in `explain_each`.
+            errors: ``"raise"`` raises the error of a text after the outcomes of those before it. ``"record"`` puts it
+                into the outcome of its text, and goes on. Wrong arguments are always raised.
+            options: The other arguments of `explain_each`.
+
+        Returns:
+            An iterator over the outcomes, in order.
+
+        Raises:
+            TypeError: If there is no such argument.
+            ValueError: As in `explain`.
+
+        Example:
+            >>> explainer = TextExplainer.demo()
+            >>> for outcome in explainer.outcomes(["A gorgeous movie.", None], errors="record"):
+            ...     print(outcome.number, outcome.error or outcome.results[0].predicted_label)
+            0 POSITIVE
+            1 texts[1] must be a string, got NoneType; pass for example {'text': '...', 'text_pair': '...'}
+        """
+        one_of("errors", errors, ERRORS)
+        return self._outcomes(texts, target, baseline, errors, **options)
+
+    def _outcomes(
+        self,
+        texts: Iterable[Sample],
+        target: Target | Sequence[Target],
+        baseline: Baseline | Sequence[Baseline] | None,
+        errors: Errors = "raise",
+        *,
+        contrast: Target | None = None,
+        strategy: Strategy | None = None,
+        n_steps: int | Literal["auto"] = "auto",
+        tolerance_percent: float = Plan.tolerance_percent,
+        spread_percent: float = Plan.spread_percent,
+        max_steps: int = 400,
+        method: str | QuadratureRule = "known_sums",
+        batch_size: int | None = None,
+        internal_batch_size: int = 64,
+        overflow: Overflow = "truncate",
+        window: int | None = None,
+    ) -> Iterator[Outcome]:
+        """Check the arguments, and begin."""
         plan = Plan(
             n_steps,
             self._rule(method),
@@ -351,10 +431,12 @@ class TextExplainer:
             self.rows_at_once(internal_batch_size),
             seed=0 if self._seed is None else self._seed,
         )
-        batch_size = at_least_one("batch_size", batch_size)
         one_of("overflow", overflow, OVERFLOWS)
-        samples = as_samples(texts, self.task.form)
-        wanted = self._wanted(target, contrast, len(samples))
+        if batch_size is not None:
+            at_least_one("batch_size", batch_size)
+        if window is not None:
+            at_least_one("window", window)
+        pairs, n_texts = self._paired(texts, target, contrast, errors)
         strategy = self._strategy if strategy is None else strategy
         chosen = self.method(strategy)
         even = baseline == EVEN
@@ -372,10 +454,21 @@ class TextExplainer:
             **plan.describe(chosen, 1 if even else len(baseline_ids)),
         )
         # Texts that take gradients by need are attributed one by one: padding would only cost time.
-        together = n_steps != "auto" and len(samples) > 1 and self._pads
-        batches = self._batches(samples, wanted, batch_size if together else 1, overflow)
-        explain = BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings, even)
-        return self._results(batches, explain, strategy)
+        together = 1
+        if n_steps != "auto":
+            together = batch_size or max(1, int(internal_batch_size) // int(n_steps))
+        stream = TextStream(
+            functools.partial(self._read, overflow=overflow, contrast=contrast, n_texts=n_texts),
+            functools.partial(
+                self._explain_batch,
+                BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings, even),
+                strategy,
+            ),
+            batch_size=together if together == 1 or (n_texts != 1 and self._pads) else 1,
+            window=window,
+            errors=errors,
+        )
+        return self._until_stored(stream(pairs), strategy)
 
     def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
         """Look up the ranked table of the paths to a baseline, for instance to rank the whole vocabulary.
@@ -429,43 +522,43 @@ class TextExplainer:
                     self._read_rows()
             self._stamp = stamp
 
-    def _results(
-        self, batches: Iterable[tuple[list[Encoding], list[Any]]], explain: BatchExplainer, strategy: Strategy
-    ) -> Iterator[TextAttribution]:
+    def _until_stored(self, outcomes: Iterator[Outcome], strategy: Strategy) -> Iterator[Outcome]:
+        """Give outcomes their samples without the targets, and store ranked tables at the end."""
         try:
-            for encodings, wanted in batches:
-                self._follow_weights([*explain.baseline_ids, *(i for encoding in encodings for i in encoding.ids)])
-                explain = replace(explain, method=self.method(strategy))
-                warn_of_other_rows(explain.method.path, self._vocabulary, encodings)
-                yield from explain(encodings, wanted)
+            for outcome in outcomes:
+                yield replace(outcome, sample=outcome.sample[0])
         finally:
-            if explain.method.path is not None:
-                explain.method.path.store()
+            path = self.method(strategy).path
+            if path is not None:
+                path.store()
 
-    def _batches(
-        self, samples: list[dict[str, str]], targets: list[Any], batch_size: int, overflow: Overflow
-    ) -> Iterator[tuple[list[Encoding], list[Any]]]:
-        encodings: list[Encoding] = []
-        wanted: list[Any] = []
-        for number, (sample, target) in enumerate(zip(samples, targets, strict=True)):
-            name = "the text" if len(samples) == 1 else f"text {number + 1} of {len(samples)}"
-            try:
-                read = self.task.read(sample, self.encoder, overflow, name)
-                for encoding in read:
-                    check_ids(encoding, len(self.vocabulary), name)
-            except ValueError:
-                # The texts before it are still explained.
-                if encodings:
-                    yield encodings, wanted
-                raise
-            for part in [read] if self.task.joint else [[encoding] for encoding in read]:
-                encodings += part
-                wanted += [target] * len(part)
-                if len(encodings) >= batch_size:
-                    yield encodings, wanted
-                    encodings, wanted = [], []
-        if encodings:
-            yield encodings, wanted
+    def _explain_batch(
+        self, explain: BatchExplainer, strategy: Strategy, encodings: list[Encoding], wanted: list[Any]
+    ) -> list[list[TextAttribution]]:
+        self._follow_weights([*explain.baseline_ids, *(i for encoding in encodings for i in encoding.ids)])
+        explain = replace(explain, method=self.method(strategy))
+        warn_of_other_rows(explain.method.path, self._vocabulary, encodings)
+        return explain(encodings, wanted)
+
+    def _read(
+        self,
+        number: int,
+        given: tuple[Any, Any],
+        *,
+        overflow: Overflow,
+        contrast: Target | None,
+        n_texts: int | None,
+    ) -> list[tuple[list[Encoding], list[Any]]]:
+        """Encode a sample and resolve its target; encodings that the task compares stay together."""
+        sample, target = given
+        checked = self.task.form.check(sample, name_of(number, n_texts))
+        wanted = self._resolved(target, contrast)
+        name = "the text" if n_texts == 1 else f"text {number + 1}" + (f" of {n_texts}" if n_texts else "")
+        read = self.task.read(checked, self.encoder, overflow, name)
+        for encoding in read:
+            check_ids(encoding, len(self.vocabulary), name)
+        parts = [read] if self.task.joint else [[encoding] for encoding in read]
+        return [(part, [wanted] * len(part)) for part in parts]
 
     def _joined(self, texts: Sample | Sequence[Sample] | None, fields: Mapping[str, str]) -> Sample | Sequence[Sample]:
         """Put the fields of a single sample together that were given apart."""
@@ -569,13 +662,42 @@ class TextExplainer:
         index = as_index(contrast)
         return str(contrast) if index is None or not self.task.labels else self.task.labels[index]
 
-    def _wanted(self, target: Target | Sequence[Target], contrast: Target | None, n_texts: int) -> list[Any]:
-        """The wanted target of each text, resolved by the task."""
+    def _paired(
+        self, texts: Iterable[Sample], target: Target | Sequence[Target], contrast: Target | None, errors: Errors
+    ) -> tuple[Iterable[tuple[Any, Any]], int | None]:
+        """Pair each text with its target; also give the number of texts, if it is known.
+
+        Texts whose number is known are checked at once, unless errors are recorded.
+        """
         given: Any = target.tolist() if isinstance(target, Tensor | np.ndarray) else target
-        wanted = given if isinstance(given, Sequence) and not isinstance(given, str) else [given] * n_texts
-        if len(wanted) != n_texts:
-            raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(wanted)}")
-        return [self.task.resolve(one) if contrast is None else self.task.against(one, contrast) for one in wanted]
+        several = isinstance(given, Sequence) and not isinstance(given, str)
+        check_several(texts, self.task.form)
+        n_texts = len(texts) if isinstance(texts, Sized) else None
+        if several and n_texts is not None and len(given) != n_texts:
+            raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(given)}")
+        if n_texts is not None and errors == "raise":
+            as_samples(texts, self.task.form)
+        if not several or errors == "raise":
+            for one in given if several else [given]:
+                self._resolved(one, contrast)
+        return (_together(texts, given) if several else ((text, given) for text in texts)), n_texts
+
+    def _resolved(self, target: Target, contrast: Target | None) -> Any:
+        """The wanted target, resolved by the task."""
+        return self.task.resolve(target) if contrast is None else self.task.against(target, contrast)
+
+
+def _together(texts: Iterable[Sample], targets: Sequence[Target]) -> Iterator[tuple[Sample, Target]]:
+    """Pair texts with as many targets."""
+    left = iter(targets)
+    for number, text in enumerate(texts):
+        try:
+            target = next(left)
+        except StopIteration:
+            raise ValueError(f"target must be one class, or one for each text, got {number} for more texts") from None
+        yield text, target
+    if more := sum(1 for _ in left):
+        raise ValueError(f"target must be one class, or one for each text, got {more} more than texts")
 
 
 def _tasks(catalogue: Catalogue) -> list[type[Task]]:
