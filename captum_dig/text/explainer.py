@@ -22,6 +22,7 @@ from captum_dig.checks import as_index, at_least_one, one_of
 from captum_dig.errors import ModelError
 from captum_dig.methods.base import AttributionMethod, Plan
 from captum_dig.methods.named import NamedMethods, Strategy
+from captum_dig.models.devices import as_dtype, move
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.loading import Head, check_tokenizer, load_pretrained
 from captum_dig.models.model import TextModel
@@ -79,6 +80,8 @@ class TextExplainer:
         catalogue: The catalogue for names; ``CATALOGUE.plus(entries)`` adds the entries of a plug-in.
         cache: The folder for ranked tables. True means the folder in the environment variable CAPTUM_DIG_CACHE, or else
             the platform's folder for caches. False means none.
+        device: Where the model shall run; it is moved there. ``"auto"`` is a CUDA device or an Apple GPU, if there is
+            one; ``"cpu"``, ``"cuda:1"`` and others go by PyTorch's names. None leaves it where it is.
         options: Further arguments of the task, such as `fields`: the fields of a sample whose words are scored.
 
     Attributes:
@@ -120,9 +123,12 @@ class TextExplainer:
         name: str | None = None,
         catalogue: Catalogue = CATALOGUE,
         cache: bool | str | Path = True,
+        device: str | torch.device | None = None,
         **options: Any,
     ) -> None:
         self.classifier = TextModel(model, name)
+        if device is not None:
+            move(model, device)
         self.catalogue = catalogue
         made = _kind(task, catalogue, model)
         self.task = made.make(model, tokenizer, **options if output is None else options | {"output": output})
@@ -151,7 +157,7 @@ class TextExplainer:
         name_or_folder: str | Path,
         *,
         task: str | type[Task] = "auto",
-        dtype: torch.dtype = torch.float32,
+        dtype: str | torch.dtype = torch.float32,
         trust_remote_code: bool = False,
         **options: Any,
     ) -> "TextExplainer":
@@ -160,7 +166,7 @@ class TextExplainer:
         Args:
             name_or_folder: The name or folder of a whole model, or of a PEFT adapter (LoRA and others).
             task: As in the constructor; ``"auto"`` follows from the class that the model was trained with.
-            dtype: The type to load the weights as.
+            dtype: The type to load the weights as, or its name: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
             trust_remote_code: Whether Python code that comes with the model may run. Read it first.
             options: Further arguments of the constructor.
 
@@ -177,7 +183,7 @@ class TextExplainer:
             found.append(_kind(task, catalogue, trained))
             return Head(found[0].auto_class, found[0].kind)
 
-        model, tokenizer = load_pretrained(name_or_folder, dtype, head, trust_remote_code=trust_remote_code)
+        model, tokenizer = load_pretrained(name_or_folder, as_dtype(dtype), head, trust_remote_code=trust_remote_code)
         return cls(model, tokenizer, task=found[0], **{"name": str(name_or_folder), **options})
 
     @classmethod
