@@ -19,6 +19,9 @@ from .errors import (
     CaptumDigError as CaptumDigError,
 )
 from .errors import (
+    MissingExtraError as MissingExtraError,
+)
+from .errors import (
     ModelError as ModelError,
 )
 from .errors import (

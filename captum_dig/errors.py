@@ -25,3 +25,7 @@ class ModelError(CaptumDigError, ValueError):
 
 class TaskError(CaptumDigError, TypeError):
     """A sample or an argument that the task does not take: other fields, or another name."""
+
+
+class MissingExtraError(CaptumDigError, ImportError):
+    """A package that only some users need, and that is not installed."""

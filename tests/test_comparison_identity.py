@@ -14,8 +14,8 @@ from captum_dig import TextExplainer
 from captum_dig.catalogue import CATALOGUE
 from captum_dig.comparison import Comparison
 from captum_dig.comparison.comparing import compare
-from captum_dig.comparison.identity import identity
 from captum_dig.methods import AttributionMethod, PathMethod
+from captum_dig.methods.identity import identity
 from captum_dig.models.encoding import TextEncoder
 from captum_dig.paths import PathGenerator, StraightLine
 from tests.models import tiny_classifier, tiny_tokenizer

@@ -141,6 +141,15 @@ def test_a_batch_equals_single_texts_and_results_come_back_from_json(models, tok
         assert TextAttribution.from_dict(both[0].to_dict()) == both[0]
 
 
+def test_other_options_of_a_task_are_another_question(models, tokenizer):
+    def fingerprint(**options):
+        return explainer(models, tokenizer, "zero_shot", **options).fingerprint
+
+    assert fingerprint() == fingerprint()
+    different = [{}, {"template": "it is {}"}, {"labels": "good,awful"}, {"output": "probability"}]
+    assert len({fingerprint(**options) for options in different}) == len(different)
+
+
 # ------------------------------------------------------------------------------ by hand, through Captum
 
 

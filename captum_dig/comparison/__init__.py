@@ -2,7 +2,7 @@
 
 `comparing`: the call that explains and measures. `settings`: how a comparison was made. `records`: measurements and
 their averages. `report`: tables, and a page with plots and texts. `results`: the `Comparison` that comes out.
-`journal`: finished texts on the disk. `identity`: how settings tell methods apart.
+`journal`: finished texts on the disk.
 """
 
 from captum_dig.comparison.records import ComparedText, Measurement, Summary

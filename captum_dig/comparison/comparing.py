@@ -20,12 +20,12 @@ from torch import Tensor
 from captum_dig import __version__
 from captum_dig.catalogue import CATALOGUE, STRATEGIES, Catalogue
 from captum_dig.checks import at_least_one, integer
-from captum_dig.comparison.identity import identity
 from captum_dig.comparison.journal import Journal
 from captum_dig.comparison.records import ComparedText, Measurement
 from captum_dig.comparison.results import Comparison
 from captum_dig.comparison.settings import ComparisonSettings, MeasureInfo
 from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.identity import identity
 from captum_dig.methods.scoring import score
 from captum_dig.metrics.faithfulness import Protocol
 from captum_dig.metrics.measures import Measure, Trial, Trials, load_measure, percent_of_change
@@ -115,7 +115,7 @@ def compare(
     by_name = _baselines(explainer, baselines)
     settings = ComparisonSettings(
         model=explainer.classifier.name,
-        fingerprint=f"{explainer.classifier.fingerprint}-{explainer.encoder.fingerprint}",
+        fingerprint=explainer.fingerprint,
         methods=tuple(method.name for method in resolved),
         details=tuple(map(identity, resolved)),
         baselines=tuple(by_name),

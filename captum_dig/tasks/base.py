@@ -132,7 +132,8 @@ class Task(ABC):
         return task
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        told = {name: value for name, value in vars(self).items() if not name.startswith("_") and _is_plain(value)}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def read(self, sample: Mapping[str, str], encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
         """Encode one sample.
@@ -294,3 +295,10 @@ def _fits(sizes: Sequence[int], shape: Sequence[str | int]) -> bool:
     return len(sizes) == len(shape) and all(
         isinstance(want, str) or want == size for want, size in zip(shape, sizes, strict=True)
     )
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value says all about itself by its `repr`."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float)

@@ -6,8 +6,9 @@ method. `captum_dig.comparison` and the command line build on it.
 """
 
 import functools
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -21,6 +22,7 @@ from captum_dig.catalogue import CATALOGUE, Catalogue
 from captum_dig.checks import as_index, at_least_one, one_of
 from captum_dig.errors import ModelError
 from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.identity import identity
 from captum_dig.methods.named import NamedMethods, Strategy
 from captum_dig.models.devices import as_dtype, move
 from captum_dig.models.encoding import Encoding, TextEncoder
@@ -47,6 +49,18 @@ if TYPE_CHECKING:
 
 Target: TypeAlias = str | int
 Baseline: TypeAlias = str | int
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The checked arguments of an explanation that hold for all texts."""
+
+    explain: BatchExplainer
+    strategy: Strategy
+    contrast: Target | None
+    overflow: Overflow
+    batch_size: int
+    window: int | None
 
 
 class TextExplainer:
@@ -353,9 +367,7 @@ class TextExplainer:
             TypeError: If a text is not a string.
             ValueError: As in `explain`.
         """
-        outcomes = self._outcomes(
-            texts,
-            target,
+        request = self._request(
             baseline,
             contrast=contrast,
             strategy=strategy,
@@ -369,6 +381,7 @@ class TextExplainer:
             overflow=overflow,
             window=window,
         )
+        outcomes = self._outcomes(texts, target, request, "raise")
         return (result for outcome in outcomes for result in outcome.results)
 
     def outcomes(
@@ -405,14 +418,55 @@ class TextExplainer:
             1 texts[1] must be a string, got NoneType; pass for example {'text': '...', 'text_pair': '...'}
         """
         one_of("errors", errors, ERRORS)
-        return self._outcomes(texts, target, baseline, errors, **options)
+        return self._outcomes(texts, target, self._request(baseline, **options), errors)
 
-    def _outcomes(
+    def identity(
         self,
-        texts: Iterable[Sample],
-        target: Target | Sequence[Target],
+        target: Target = "predicted",
+        baseline: Baseline | Sequence[Baseline] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Name everything that decides scores, so that a run can go on later and give the same.
+
+        Args:
+            target: As in `explain_each`.
+            baseline: As in `explain_each`.
+            options: The other arguments of `explain_each`; those that change only speed and memory are not named.
+
+        Returns:
+            Strings and numbers by name, as JSON can hold them. Each call reads all weights of the model.
+
+        Raises:
+            TypeError: If there is no such argument.
+            ValueError: As in `explain`.
+        """
+        request = self._request(baseline, **options)
+        plan = request.explain.plan
+        self._resolved(target, request.contrast)
+        rows = self._candidates
+        return {
+            "fingerprint": self.fingerprint,
+            "task": identity(self.task),
+            "method": identity(request.explain.method),
+            "candidates": rows if isinstance(rows, str) else hashlib.sha256(bytes(rows.tolist())).hexdigest()[:16],
+            "target": target,
+            "contrast": request.contrast,
+            "baseline": request.explain.settings.baseline,
+            "baseline_ids": list(request.explain.baseline_ids),
+            "overflow": request.overflow,
+            "n_steps": plan.n_steps,
+            "rule": identity(plan.method),
+            "spacing": plan.spacing,
+            "tolerance_percent": float(plan.tolerance_percent),
+            "spread_percent": float(plan.spread_percent),
+            "max_steps": plan.max_steps,
+            "seed": plan.seed,
+            "version": __version__,
+        }
+
+    def _request(
+        self,
         baseline: Baseline | Sequence[Baseline] | None,
-        errors: Errors = "raise",
         *,
         contrast: Target | None = None,
         strategy: Strategy | None = None,
@@ -425,8 +479,8 @@ class TextExplainer:
         internal_batch_size: int = 64,
         overflow: Overflow = "truncate",
         window: int | None = None,
-    ) -> Iterator[Outcome]:
-        """Check the arguments, and begin."""
+    ) -> "_Request":
+        """Check the arguments."""
         plan = Plan(
             n_steps,
             self._rule(method),
@@ -442,7 +496,6 @@ class TextExplainer:
             at_least_one("batch_size", batch_size)
         if window is not None:
             at_least_one("window", window)
-        pairs, n_texts = self._paired(texts, target, contrast, errors)
         strategy = self._strategy if strategy is None else strategy
         chosen = self.method(strategy)
         even = baseline == EVEN
@@ -463,18 +516,23 @@ class TextExplainer:
         together = 1
         if n_steps != "auto":
             together = batch_size or max(1, int(internal_batch_size) // int(n_steps))
+        explain = BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings, even)
+        return _Request(explain, strategy, contrast, overflow, together, window)
+
+    def _outcomes(
+        self, texts: Iterable[Sample], target: Target | Sequence[Target], request: "_Request", errors: Errors
+    ) -> Iterator[Outcome]:
+        """Check the texts, and begin."""
+        pairs, n_texts = self._paired(texts, target, request.contrast, errors)
+        together = request.batch_size
         stream = TextStream(
-            functools.partial(self._read, overflow=overflow, contrast=contrast, n_texts=n_texts),
-            functools.partial(
-                self._explain_batch,
-                BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings, even),
-                strategy,
-            ),
+            functools.partial(self._read, request=request, n_texts=n_texts),
+            functools.partial(self._explain_batch, request),
             batch_size=together if together == 1 or (n_texts != 1 and self._pads) else 1,
-            window=window,
+            window=request.window,
             errors=errors,
         )
-        return self._until_stored(stream(pairs), strategy)
+        return self._until_stored(stream(pairs), request)
 
     def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
         """Look up the ranked table of the paths to a baseline, for instance to rank the whole vocabulary.
@@ -494,6 +552,12 @@ class TextExplainer:
         if not isinstance(path, MonotonicPath):
             raise ValueError(f"strategy must be an anchor search, got {strategy!r}; pass strategy='greedy' for one")
         return path.table(self.vocabulary.rows[self.encoder.token_id("baseline", baseline, len(self.vocabulary))])
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the model, the tokenizer and the task. Each use reads all weights, so keep the result."""
+        task = hashlib.sha256(identity(self.task).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+        return f"{self.classifier.fingerprint}-{self.encoder.fingerprint}-{task}"
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -528,39 +592,34 @@ class TextExplainer:
                     self._read_rows()
             self._stamp = stamp
 
-    def _until_stored(self, outcomes: Iterator[Outcome], strategy: Strategy) -> Iterator[Outcome]:
+    def _until_stored(self, outcomes: Iterator[Outcome], request: "_Request") -> Iterator[Outcome]:
         """Give outcomes their samples without the targets, and store ranked tables at the end."""
         try:
             for outcome in outcomes:
                 yield replace(outcome, sample=outcome.sample[0])
         finally:
-            path = self.method(strategy).path
+            path = self.method(request.strategy).path
             if path is not None:
                 path.store()
 
     def _explain_batch(
-        self, explain: BatchExplainer, strategy: Strategy, encodings: list[Encoding], wanted: list[Any]
+        self, request: "_Request", encodings: list[Encoding], wanted: list[Any]
     ) -> list[list[TextAttribution]]:
-        self._follow_weights([*explain.baseline_ids, *(i for encoding in encodings for i in encoding.ids)])
-        explain = replace(explain, method=self.method(strategy))
+        read = (i for encoding in encodings for i in encoding.ids)
+        self._follow_weights([*request.explain.baseline_ids, *read])
+        explain = replace(request.explain, method=self.method(request.strategy))
         warn_of_other_rows(explain.method.path, self._vocabulary, encodings)
         return explain(encodings, wanted)
 
     def _read(
-        self,
-        number: int,
-        given: tuple[Any, Any],
-        *,
-        overflow: Overflow,
-        contrast: Target | None,
-        n_texts: int | None,
+        self, number: int, given: tuple[Any, Any], *, request: "_Request", n_texts: int | None
     ) -> list[tuple[list[Encoding], list[Any]]]:
         """Encode a sample and resolve its target; encodings that the task compares stay together."""
         sample, target = given
         checked = self.task.form.check(sample, name_of(number, n_texts))
-        wanted = self._resolved(target, contrast)
+        wanted = self._resolved(target, request.contrast)
         name = "the text" if n_texts == 1 else f"text {number + 1}" + (f" of {n_texts}" if n_texts else "")
-        read = self.task.read(checked, self.encoder, overflow, name)
+        read = self.task.read(checked, self.encoder, request.overflow, name)
         for encoding in read:
             check_ids(encoding, len(self.vocabulary), name)
         parts = [read] if self.task.joint else [[encoding] for encoding in read]

@@ -27,6 +27,7 @@ from captum_dig.records import (
     to_json,
     tuple_of,
 )
+from captum_dig.text.rows import flatten, unflatten
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.visualization import (
     Picture,
@@ -474,6 +475,46 @@ class TextAttribution:
             values["probabilities"] = [math.nan if one is None else one for one in values["probabilities"]]
         values |= {name: from_json(values[name]) for name in _REALS}
         return cls(**values)
+
+    def to_row(self) -> dict[str, Any]:
+        """Give the result as one flat row of a table; `from_row` gives back an equal result.
+
+        Returns:
+            The columns of `captum_dig.text.rows.COLUMNS`: strings, numbers, None, and lists of these.
+
+        Example:
+            >>> from captum_dig import TextExplainer
+            >>> row = TextExplainer.demo().explain("Not bad.").to_row()
+            >>> row["words"], row["target"], row["error"]
+            (['Not', 'bad', '.'], 'POSITIVE', None)
+        """
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        probability = None if math.isnan(self.target_probability) else self.target_probability
+        derived = {
+            "target": self.target_label,
+            "predicted": self.predicted_label,
+            "probability": probability,
+            "words": self.words,
+        }
+        return flatten(values, dataclasses.asdict(self.settings), derived)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> TextAttribution:
+        """Make a result from the output of `to_row`.
+
+        Args:
+            row: The row, also after a round trip through a file or a data frame. Further columns are not read.
+
+        Returns:
+            A result equal to the first one.
+
+        Raises:
+            TypeError: `row` is not a mapping, or a value has the wrong type.
+            ValueError: A column is missing, the row holds an error, or the values do not fit together.
+        """
+        values, settings = unflatten(row)
+        check_keys("settings", settings, ExplanationSettings, optional=("contrast",))
+        return cls(**values, settings=ExplanationSettings(**settings))
 
     def __str__(self) -> str:
         """Draw the explanation as plain text."""

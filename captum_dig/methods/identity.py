@@ -1,15 +1,13 @@
-"""Identity: a string for a method that differs if its scores may differ.
+"""Identity: a string for a method or a task that differs if its scores may differ.
 
-Takes an attribution method; gives a string for the settings of a comparison, which `journal` compares. The version
-stands for the code of this package; the code of users is hashed.
+Takes the object; gives a string for the settings of a comparison, or of the scores of a data set. A run that goes on
+later compares it. The version stands for the code of this package; the code of users is hashed.
 """
 
 import hashlib
 import inspect
 import sys
 from typing import Final
-
-from captum_dig.methods import AttributionMethod
 
 # Levels of attributes to follow: a path, its inner path, the search of that.
 _DEPTH: Final = 4
@@ -19,14 +17,14 @@ _MADE_BY_PYTHON: Final = 1 << 9
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
-def identity(method: AttributionMethod) -> str:
-    """Describe a method, its parts, and a hash of the user's classes among them.
+def identity(value: object) -> str:
+    """Describe a method or a task, its parts, and a hash of the user's classes among them.
 
     Args:
-        method: The method.
+        value: The method or task.
 
     Returns:
-        The `repr` of the method. If classes outside of this package take part, a hash of their source and attributes
+        The `repr` of the object. If classes outside of this package take part, a hash of their source and attributes
         follows. For a class without source, as on Python's command line, its compiled code is hashed.
 
     Example:
@@ -34,10 +32,10 @@ def identity(method: AttributionMethod) -> str:
         >>> identity(RandomScores())
         'RandomScores()'
     """
-    told = sorted(_describe(kind) for kind in _classes(method, _DEPTH))
+    told = sorted(_describe(kind) for kind in _classes(value, _DEPTH))
     if not told:
-        return repr(method)
-    return f"{method!r} #{hashlib.sha256(repr(told).encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
+        return repr(value)
+    return f"{value!r} #{hashlib.sha256(repr(told).encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
 
 
 def _classes(value: object, depth: int) -> set[type]:

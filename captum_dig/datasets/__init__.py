@@ -1,0 +1,1 @@
+"""Data sets in, scores out."""
