@@ -84,11 +84,11 @@ def test_errors_are_recorded_where_they_belong(explainer):
     assert [len(outcome.results) for outcome in outcomes] == [1, 0, 1, 0, 0, 0, 0]
     told = [outcome.error and str(outcome.error) for outcome in outcomes]
     assert told[0] is told[2] is None
-    assert told[1].startswith("texts[1] must be a string, got NoneType")
-    assert told[3].startswith("texts[3] must have no other fields")
-    assert "text 5 of 7 must be text that UTF-8 can hold" in told[4]
+    assert told[1].startswith("the text must be a string, got NoneType")
+    assert told[3].startswith("the text must have no other fields")
+    assert "the text must be text that UTF-8 can hold" in told[4]
     assert isinstance(outcomes[5].error, TaskError)
-    assert "text 7 of 7 has 42 tokens" in told[6]
+    assert "the text has 42 tokens" in told[6]
 
 
 def test_wrong_targets_are_errors_of_their_texts(explainer):

@@ -77,6 +77,14 @@ class NamedMethods:
             method = self._keep((entry.kind, entry.name, drawn), lambda: self._make(entry.name, found, drawn))
         return replace(method, name=name) if isinstance(method, PathMethod) else method
 
+    def store(self) -> None:
+        """Store what the paths of the kept methods have computed for other processes."""
+        with self._lock:
+            kept = list(self._kept.values())
+        for method in kept:
+            if method.path is not None:
+                method.path.store()
+
     def _keep(self, key: Hashable, make: Callable[[], AttributionMethod]) -> AttributionMethod:
         if key not in self._kept:
             self._kept[key] = make()

@@ -391,6 +391,7 @@ class TextExplainer:
         baseline: Baseline | Sequence[Baseline] | None = None,
         *,
         errors: Errors = "raise",
+        store: bool = True,
         **options: Any,
     ) -> Iterator[Outcome]:
         """Explain texts as `explain_each` does, and tell for each text what became of it.
@@ -401,6 +402,8 @@ class TextExplainer:
             baseline: As in `explain_each`.
             errors: ``"raise"`` raises the error of a text after the outcomes of those before it. ``"record"`` puts it
                 into the outcome of its text, and goes on. Wrong arguments are always raised.
+            store: Whether ranked tables are stored at the end, as `explain_each` does. A worker that explains many
+                batches calls `store` itself when the last one is done.
             options: The other arguments of `explain_each`.
 
         Returns:
@@ -415,10 +418,10 @@ class TextExplainer:
             >>> for outcome in explainer.outcomes(["A gorgeous movie.", None], errors="record"):
             ...     print(outcome.number, outcome.error or outcome.results[0].predicted_label)
             0 POSITIVE
-            1 texts[1] must be a string, got NoneType; pass for example {'text': '...', 'text_pair': '...'}
+            1 the text must be a string, got NoneType; pass for example {'text': '...', 'text_pair': '...'}
         """
         one_of("errors", errors, ERRORS)
-        return self._outcomes(texts, target, self._request(baseline, **options), errors)
+        return self._outcomes(texts, target, self._request(baseline, **options), errors, store=store)
 
     def identity(
         self,
@@ -520,19 +523,26 @@ class TextExplainer:
         return _Request(explain, strategy, contrast, overflow, together, window)
 
     def _outcomes(
-        self, texts: Iterable[Sample], target: Target | Sequence[Target], request: "_Request", errors: Errors
+        self,
+        texts: Iterable[Sample],
+        target: Target | Sequence[Target],
+        request: "_Request",
+        errors: Errors,
+        *,
+        store: bool = True,
     ) -> Iterator[Outcome]:
         """Check the texts, and begin."""
         pairs, n_texts = self._paired(texts, target, request.contrast, errors)
         together = request.batch_size
         stream = TextStream(
-            functools.partial(self._read, request=request, n_texts=n_texts),
+            # The outcome tells which text an error is about.
+            functools.partial(self._read, request=request, n_texts=1 if errors == "record" else n_texts),
             functools.partial(self._explain_batch, request),
             batch_size=together if together == 1 or (n_texts != 1 and self._pads) else 1,
             window=request.window,
             errors=errors,
         )
-        return self._until_stored(stream(pairs), request)
+        return self._until_stored(stream(pairs), request, store=store)
 
     def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
         """Look up the ranked table of the paths to a baseline, for instance to rank the whole vocabulary.
@@ -592,14 +602,14 @@ class TextExplainer:
                     self._read_rows()
             self._stamp = stamp
 
-    def _until_stored(self, outcomes: Iterator[Outcome], request: "_Request") -> Iterator[Outcome]:
+    def _until_stored(self, outcomes: Iterator[Outcome], request: "_Request", *, store: bool) -> Iterator[Outcome]:
         """Give outcomes their samples without the targets, and store ranked tables at the end."""
         try:
             for outcome in outcomes:
                 yield replace(outcome, sample=outcome.sample[0])
         finally:
             path = self.method(request.strategy).path
-            if path is not None:
+            if store and path is not None:
                 path.store()
 
     def _explain_batch(
@@ -677,6 +687,10 @@ class TextExplainer:
         """
         self._follow_weights()
         return self._methods.find(strategy, seed=seed, argument=argument)
+
+    def store(self) -> None:
+        """Store the tables that paths have ranked since the last time, for other processes."""
+        self._methods.store()
 
     def path(self, strategy: Strategy, *, seed: int | None = None) -> PathGenerator:
         """Look up the path of a strategy, with the explainer's anchors, neighbours and candidates.

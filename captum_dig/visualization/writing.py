@@ -18,7 +18,7 @@ _PART: Final = re.compile(r"\.captum-dig-[0-9a-f]{16}\.part")
 _DAY: Final = 24 * 3600.0
 
 
-def write_whole(path: str | Path, data: bytes | None, *, private: bool = False) -> None:
+def write_whole(path: str | Path, data: bytes | None, *, private: bool = False, durable: bool = False) -> None:
     """Replace a file atomically; a reader gets the old content or the new content, whole.
 
     An existing file keeps its mode, and its owner and group if the system lets this process set them. The content is
@@ -29,6 +29,7 @@ def write_whole(path: str | Path, data: bytes | None, *, private: bool = False) 
         path: The file, or a link to it.
         data: The content; None to test whether the file can be written, and change nothing.
         private: Whether a new file is readable by its owner alone; else it gets the usual mode.
+        durable: Whether to wait until the content is on the disk, so that it survives a crash of the machine.
 
     Raises:
         OSError: If the file cannot be written; it is then unchanged.
@@ -61,6 +62,9 @@ def write_whole(path: str | Path, data: bytes | None, *, private: bool = False) 
             if old is not None:
                 _liken(part, old)
             file.write(data or b"")
+            if durable:
+                file.flush()
+                os.fsync(handle)
         if data is not None:
             part.replace(target)
     finally:
