@@ -10,15 +10,17 @@ from typing import Annotated, Any
 from typer import Argument, Context, Exit, Option
 
 from captum_dig.catalogue import STRATEGIES, Catalogue
-from captum_dig.cli import models
+from captum_dig.cli import models, tables
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_texts
 from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import (
     CANDIDATES,
+    DTYPES,
     MOST_ANCHORS,
     TRUST,
+    Device,
     OwnLabels,
     ScoredFields,
     TaskName,
@@ -59,6 +61,7 @@ _EXAMPLES = """Examples:
   captum-dig explain --model ./masked "The capital of France is [MASK]."
   captum-dig explain --model ./gpt "The capital of France is" --field continuation=" Paris"
   captum-dig explain --file reviews.txt --format jsonl --out scores.jsonl
+  captum-dig explain --data reviews.parquet --column comment --errors record --out scores/
   captum-dig explain -- "-5 stars: begins with a dash\""""
 
 
@@ -129,14 +132,75 @@ def explain(
     html: Annotated[Path | None, file_option("--html", "Write an HTML page; - is standard output.")] = None,
     json_path: Annotated[Path | None, file_option("--json", "Write JSON; - is standard output.")] = None,
     format_name: Annotated[
-        str | None, named("Write this instead of showing words", "format", option="--format")
+        str | None,
+        named("Write this instead of showing words", "format", option="--format", others=("parquet",)),
     ] = None,
-    out: Annotated[Path | None, file_option("--out", "Write what --format names to this file, and show words.")] = None,
+    out: Annotated[
+        Path | None,
+        file_option("--out", "Write what --format names to this file, and show words; a folder for --data."),
+    ] = None,
+    device: Device = "auto",
+    dtype: Annotated[str, chosen("The type of the weights", DTYPES)] = "float32",
+    batch_size: Annotated[int, count("The number of rows, texts times steps, for the model at once")] = 64,
+    data: tables.Data = None,
+    id_column: tables.IdColumn = None,
+    target_column: tables.TargetColumn = None,
+    keep: tables.Keep = None,
+    limit: tables.Limit = None,
+    errors: tables.Errors = "raise",
+    rows_per_part: tables.RowsPerPart = 256,
+    engine: tables.EngineName = "local",
+    workers: tables.Workers = 1,
+    address: tables.Address = None,
 ) -> None:
     """Explain texts: show what is found, and write it, whatever ends the work.
 
     Outputs are checked and texts are read before the model is loaded.
     """
+    make = partial(
+        models.load,
+        model,
+        trust_remote_code,
+        strategy=strategy,
+        candidates=candidates,
+        n_anchors=n_anchors,
+        n_neighbors=n_neighbors,
+        seed=seed,
+        output=output,
+        catalogue=context.obj,
+        device=device,
+        dtype=dtype,
+        **task_options(task, labels, scored, task_option),
+    )
+    rule: dict[str, Any] = {
+        "baseline": baseline,
+        "method": method,
+        "overflow": overflow,
+        "n_steps": n_steps,
+        "tolerance_percent": tolerance,
+        "spread_percent": spread,
+        "contrast": contrast,
+        "internal_batch_size": batch_size,
+    }
+    if data is not None:
+        table = {
+            "column": columns_of(column),
+            "id_column": id_column,
+            "target_column": target_column,
+            "keep": keep or (),
+            "limit": limit,
+            "errors": errors,
+            "rows_per_part": rows_per_part,
+            "engine": engine,
+            "workers": workers,
+            "address": address,
+            "target": target,
+        }
+        others = {"TEXT": text, "--file": file, "--field": field, "--html": html, "--json": json_path}
+        tables.TableRun(data, out, table | rule).check(format_name, others).run(make)
+        return
+    if format_name == "parquet":
+        raise ValueError("--format must come with --data where it is parquet, got no --data; name the table with it")
     if out is not None and format_name is None:
         raise ValueError(f"--out must come with --format, got {str(out)!r} alone; name a format, such as --format json")
     formats = {"--html": "html", "--json": "json"} | ({} if format_name is None else {"--out": format_name})
@@ -148,28 +212,11 @@ def explain(
     watched = is_watched()
     with warnings_as_lines(messages):
         with messages.status("Loading the model", spinner="line") if watched else nullcontext():
-            path = {"strategy": strategy, "candidates": candidates, "n_anchors": n_anchors, "n_neighbors": n_neighbors}
-            explainer = models.load(
-                model,
-                trust_remote_code,
-                **path,
-                seed=seed,
-                output=output,
-                catalogue=context.obj,
-                **task_options(task, labels, scored, task_option),
-            )
+            explainer = make()
             fields = paired(field)
             samples = [explainer.task.form.join(text, fields) for text in texts] if fields else texts
-            rule: dict[str, Any] = {
-                "baseline": baseline,
-                "method": method,
-                "overflow": overflow,
-                "n_steps": n_steps,
-                "tolerance_percent": tolerance,
-                "spread_percent": spread,
-            }
             # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
-            found = explainer.explain_each(samples, target, contrast=contrast, **rule, batch_size=1)
+            found = explainer.explain_each(samples, target, **rule, batch_size=1)
         results: list[TextAttribution] = []
         shown = watched and (len(texts) > 1 or file is not None)
         try:

@@ -15,6 +15,8 @@ MOST_ANCHORS = 1_000
 # Gauss-Legendre nodes take seconds to find at 20,000.
 MOST_STEPS = 20_000
 
+DTYPES = ("float32", "float16", "bfloat16")
+
 # Values that are no text.
 _TYPED = {"true": True, "false": False}
 
@@ -145,10 +147,10 @@ def steps(meaning: str) -> Any:
     return Option(help=f"{meaning}.", metavar="N|auto", callback=check)
 
 
-def file_option(name: str, meaning: str) -> Any:
+def file_option(name: str, meaning: str, panel: str | None = None) -> Any:
     """Make an option that is a file to read or write."""
     # Not `readable`: Typer would ask that of outputs too, and in its own words.
-    return Option(name, help=meaning, metavar="FILE", readable=False)
+    return Option(name, help=meaning, metavar="FILE", readable=False, rich_help_panel=panel)
 
 
 def _listed(kinds: tuple[Kind, ...], where: Callable[[Entry], bool] = lambda _: True) -> str:
@@ -184,4 +186,8 @@ OwnLabels = Annotated[
 ]
 ScoredFields = Annotated[
     list[str] | None, Option(help="Score the words of this field only.", metavar="FIELD", show_default="all")
+]
+Device = Annotated[
+    str,
+    Option(help="Where the model runs: auto (a GPU if there is one), cpu, cuda, cuda:1, mps.", metavar="NAME"),
 ]

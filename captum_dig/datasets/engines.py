@@ -200,8 +200,7 @@ class OnRay:
     def _done(self, ray: Any, worker: Worker, waiting: Iterator[Job]) -> Iterator[tuple[Job, Any]]:
         restarted = {"max_restarts": -1, "max_task_retries": -1}
         remote = ray.remote(num_cpus=self.n_cpus, num_gpus=self.n_gpus, **restarted)(_Served)
-        shared = ray.put(worker)
-        actors = [remote.remote(shared, self.n_cpus) for _ in range(self.n_workers)]
+        actors = [remote.remote(worker, self.n_cpus) for _ in range(self.n_workers)]
         running: dict[Any, tuple[Job, Any]] = {}
         for actor in [*actors, *actors]:
             _start(running, actor, waiting)
