@@ -2,7 +2,10 @@
 
 import copy
 import multiprocessing
+import os
 import pickle  # noqa: TID251 - as what starts worker processes does
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -128,3 +131,23 @@ def test_a_new_process_gets_an_explainer():
     got = results.get(timeout=120)
     process.join(60)
     assert got == pytest.approx(explainer.explain(TEXT, n_steps=8).token_scores, abs=1e-5)
+
+
+FORKED = """
+import multiprocessing, sys
+from captum_dig import TextExplainer
+explainer = TextExplainer.demo()
+before = explainer.explain("Dull.", n_steps=8).predicted_label
+
+def work(text):
+    return explainer.explain(text, n_steps=8).predicted_label
+
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    found = pool.map_async(work, ["Dull.", "A gorgeous movie."]).get(timeout=60)
+sys.exit(found != [before, "POSITIVE"])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_pool_that_is_forked_after_an_explanation_explains():
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120, capture_output=True)

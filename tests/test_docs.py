@@ -16,6 +16,7 @@ MODULES = (
     "captum_dig",
     "captum_dig.catalogue",
     "captum_dig.comparison",
+    "captum_dig.datasets",
     "captum_dig.errors",
     "captum_dig.metrics",
     "captum_dig.study",

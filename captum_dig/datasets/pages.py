@@ -95,9 +95,9 @@ def _group(group: GroupSummary) -> str:
     return (
         f'<section class="cdig"><h2>{escaped(_title(group))}</h2>'
         f"<p>The {len(group.words)} words with the largest totals, of {group.n_words:,}.{dropped} "
-        f"Red speaks for {escaped(group.label)}, blue against it.</p>"
+        f"Red speaks for {escaped(group.label)}, blue against it. A word opens to texts that hold it.</p>"
         '<div class="cdig-wide"><table class="cdig-bars"><thead><tr><th>word</th><th>total</th><th></th>'
-        f"<th>mean ±</th><th>texts</th><th>examples</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
+        f"<th>mean ±</th><th>texts</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
 
 
@@ -109,13 +109,14 @@ def _row(word: WordSummary, largest: float) -> str:
     examples = "".join(
         f"<li>{escaped(f'row {example.row}, {example.score:+.3f}: {example.text}')}</li>" for example in word.examples
     )
-    shown = f"<details><summary>{len(word.examples)}</summary><ul>{examples}</ul></details>" if examples else ""
+    shown = escaped(word.word)
+    if examples:
+        shown = f"<details><summary>{shown}</summary><ul>{examples}</ul></details>"
     faint = "" if word.is_settled else ' class="cdig-faint"'
     return (
-        f'<tr{faint}><td class="cdig-word">{escaped(word.word)}</td><td class="cdig-n">{word.total:+.2f}</td>'
+        f'<tr{faint}><td class="cdig-word">{shown}</td><td class="cdig-n">{word.total:+.2f}</td>'
         f'<td><div class="cdig-bar" aria-hidden="true"><span>{halves[0]}</span><span>{halves[1]}</span></div></td>'
-        f'<td class="cdig-n">{word.mean:+.3f} ± {_half(word)}</td><td class="cdig-n">{word.n_texts:,}</td>'
-        f"<td>{shown}</td></tr>"
+        f'<td class="cdig-n">{word.mean:+.3f} ± {_half(word)}</td><td class="cdig-n">{word.n_texts:,}</td></tr>'
     )
 
 

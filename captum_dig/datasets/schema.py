@@ -5,13 +5,10 @@ Takes the columns of `captum_dig.text.rows`; gives a schema of pyarrow, which co
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from captum_dig.errors import MissingExtraError
 from captum_dig.text.rows import COLUMNS
-
-if TYPE_CHECKING:
-    import pyarrow
 
 
 def extra(module: str, name: str) -> Any:
@@ -33,14 +30,14 @@ def extra(module: str, name: str) -> Any:
         ) from error
 
 
-def arrow_schema(more: "Mapping[str, pyarrow.DataType] | None" = None) -> "pyarrow.Schema":
+def arrow_schema(more: Mapping[str, Any] | None = None) -> Any:
     """Make the schema of rows.
 
     Args:
-        more: The types of further columns by their names, which come first.
+        more: The types of further columns in pyarrow by their names; they come first.
 
     Returns:
-        The schema.
+        The ``pyarrow.Schema``.
 
     Raises:
         MissingExtraError: If pyarrow is not installed.
