@@ -270,4 +270,4 @@ def test_a_task_says_by_itself_what_it_broke():
 
     with pytest.raises(ModelError, match=r"Half.value must return shape \(2,\), got \(\)"):
         Half(torch.nn.Identity())(torch.ones(3), torch.zeros(2, 1))
-    assert repr(Half(torch.nn.Identity())) == "Half()"
+    assert repr(Half(torch.nn.Identity())) == "Half(fields=('text',))"

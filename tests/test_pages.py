@@ -9,10 +9,12 @@ import pytest
 
 import captum_dig
 from captum_dig.comparison import report_page
+from captum_dig.datasets import summarize, summary_page
 from captum_dig.study import StudyItem, make_study
 from captum_dig.visualization import Picture, Segment, html_fragment, html_page
 from captum_dig.visualization.sources import read_source
 from tests.test_comparison import made_up
+from tests.test_summary import row
 
 PACKAGE = Path(captum_dig.__file__).parent
 SOURCES = sorted(path for kind in ("html", "css", "js") for path in PACKAGE.rglob(f"*.{kind}"))
@@ -27,6 +29,7 @@ def pages():
         "fragment": html_fragment(picture),
         "report": report_page(made_up(2)),
         "study": study.page,
+        "summary": summary_page(summarize([row(["$style", "so"], [1.0, -0.5])])),
     }
 
 
@@ -36,7 +39,7 @@ def drawn():
 
 
 def test_every_source_is_read_and_wanted_in_the_wheel():
-    assert len(SOURCES) == 8
+    assert len(SOURCES) == 9
     checks = (PACKAGE.parent / ".ci" / "run").read_text("utf-8")
     for path in SOURCES:
         name = path.relative_to(PACKAGE)

@@ -739,7 +739,8 @@ class TextExplainer:
         if contrast is None:
             return None
         index = as_index(contrast)
-        return str(contrast) if index is None or not self.task.labels else self.task.labels[index]
+        # A wrong index is an error when targets are resolved.
+        return str(contrast) if index is None or index >= len(self.task.labels) else self.task.labels[index]
 
     def _paired(
         self, texts: Iterable[Sample], target: Target | Sequence[Target], contrast: Target | None, errors: Errors
