@@ -11,4 +11,4 @@ import lazy_loader
 # Names are imported on first use: `captum-dig --help` needs no PyTorch. `__init__.pyi` lists them.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -6,7 +6,7 @@ imported once there is something to explain, so that ``--help`` and every typing
 command is a module.
 """
 
-from captum_dig.cli import comparing, explaining, listing, ranking, studying, summarizing
+from captum_dig.cli import comparing, diagnosing, explaining, listing, ranking, studying, summarizing
 from captum_dig.cli.app import app, main
 
-__all__ = ["app", "comparing", "explaining", "listing", "main", "ranking", "studying", "summarizing"]
+__all__ = ["app", "comparing", "diagnosing", "explaining", "listing", "main", "ranking", "studying", "summarizing"]
