@@ -183,7 +183,7 @@ def test_a_text_is_shown_without_colour_in_a_pipe(run):
     assert re.search(r"^Predicted: (NEGATIVE|POSITIVE) \(\d+\.\d %\)$", result.stdout, re.MULTILINE)
     assert re.search(r"^Error: about [\d.]+ % from the integration", result.stdout, re.MULTILINE)
     assert re.search(r"^.*gorgeous.*movie.*\[[+-]+\]", result.stdout, re.MULTILINE)
-    assert "[+] raises the explained output, [-] lowers it" in result.stdout
+    assert "[+] speaks for POSITIVE, [-] against it" in result.stdout
 
 
 def test_colours_where_they_are_asked_for(run):
@@ -200,7 +200,7 @@ def test_no_color_sends_no_escape_at_all(run, environment):
     result = run(TEXT, **environment)
     assert result.exit_code == 0
     assert ESCAPE not in result.stdout
-    assert "[+] raises" in result.stdout
+    assert "[+] speaks for" in result.stdout
 
 
 def test_escape_sequences_in_a_text_are_shown_not_sent(run, tmp_path):
@@ -417,7 +417,7 @@ def test_a_format_takes_the_place_of_the_picture(run, tmp_path):
 def test_a_format_in_a_file_leaves_the_picture(run, tmp_path):
     result = run(TEXT, "--format", "text", "--out", "out.txt", "--json", "out.json", FORCE_COLOR="1", TERM="xterm")
     assert RED.search(result.stdout) or ESCAPE in result.stdout
-    assert "[+] raises the explained output" in (tmp_path / "out.txt").read_text("utf-8")
+    assert "[+] speaks for " in (tmp_path / "out.txt").read_text("utf-8")
     assert json.loads((tmp_path / "out.json").read_text("utf-8"))[0]["text"] == TEXT
 
 

@@ -43,9 +43,9 @@ _EXPLAIN_HELP = (
     "Without --model, the text is read by a small English sentiment classifier that comes with captum-dig. "
     "The task follows from the model: a label of a text or of a pair, entities, an answer, a masked word, "
     "or a continuation. "
-    r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], raises that output; "
-    r"blue, or \[-], lowers it. Delta says by how much the scores fail to add up: where that is more than "
-    "a few percent, give --n-steps a larger number than was taken."
+    r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], speaks for the label; "
+    r"blue, or \[-], against it. Errors say how far to trust the scores: if they are large, "
+    r"give --n-steps a larger number than was taken."
 )
 _EXAMPLES = """Examples:
 

@@ -369,7 +369,16 @@ class TextAttribution:
             settings=tuple((name, str(value)) for name, value in settings if value is not None),
             tokens=tuple(map(TokenRow, self.tokens, self.token_scores, self.anchors)),
             factor="" if self.settings.contrast else _FACTORS.get(self.settings.output, ""),
+            label=self._side,
         )
+
+    @property
+    def _side(self) -> str:
+        """What words of positive scores speak for; nothing for a value, which has no sides."""
+        if self.is_regression:
+            return ""
+        other = self.settings.contrast
+        return _shortened(self.target_label) + ("" if other is None else f" rather than {other}")
 
     @property
     def _rather_than(self) -> str:

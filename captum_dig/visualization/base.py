@@ -228,6 +228,7 @@ class Picture:
         settings: Pairs of name and value for the settings of the scores.
         tokens: The rows of the token table; if there are none, the scored segments fill it.
         factor: The name of the number that a score of s multiplies by exp(s), such as ``"odds"``; empty for none.
+        label: What words of positive scores speak for, such as ``"POSITIVE"``; empty if it has no name.
 
     Raises:
         TypeError: `segments` holds something else than `Segment`s.
@@ -243,6 +244,7 @@ class Picture:
     settings: tuple[tuple[str, str], ...] = ()
     tokens: tuple[TokenRow, ...] = ()
     factor: str = ""
+    label: str = ""
 
     def __post_init__(self) -> None:
         for name in ("segments", "headline", "settings", "tokens"):
@@ -270,6 +272,13 @@ class Picture:
     def explained(self) -> str:
         """Give the explained number, as the headline names it; empty where it does not."""
         return dict(self.headline).get("Explained", "")
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """Say what a positive and a negative score mean, in the words of a legend."""
+        if self.label:
+            return f"speaks for {self.label}", "against it"
+        return "raises the explained output", "lowers it"
 
     def told(self, segment: Segment) -> str:
         """Write the score of a segment, and what it multiplies.

@@ -101,7 +101,7 @@ class TerminalText:
         if left := len(self.picture.words) - len(self._ranked()):
             yield Text(f"… and {left} weaker" if not options.ascii_only else f"... and {left} weaker")
         if self.picture.scale.maximum:
-            yield _legend(colored=colored)
+            yield _legend(self.picture, colored=colored)
         if not all(word.settled for word in self._ranked()):
             yield Text("? The sign is not settled: other orders of the words may give the other one.")
 
@@ -224,13 +224,14 @@ def _running_text(picture: Picture, *, colored: bool) -> Text:
     return text
 
 
-def _legend(*, colored: bool) -> Text:
+def _legend(picture: Picture, *, colored: bool) -> Text:
     from rich.text import Text
 
+    positive, negative = map(visible, picture.sides)
     if not colored:
-        return Text("[+] raises the explained output, [-] lowers it; more signs, more strongly.")
+        return Text(f"[+] {positive}, [-] {negative}; more signs, more strongly.")
     red, blue = (_style(score, Scale(1.0), colored=True) for score in (1.0, -1.0))
-    return Text.assemble("Each word ", ("raises", red), " or ", ("lowers", blue), " the explained output.")
+    return Text.assemble((" Red ", red), f" {positive}, ", (" blue ", blue), f" {negative}.")
 
 
 def _style(score: float | None, scale: Scale, *, colored: bool) -> str:

@@ -208,10 +208,11 @@ def _legend(picture: Picture) -> str:
     largest = picture.scale.maximum
     keys = [
         f'<span class="cdig-word{kind}"{style}>{word} ({picture.scale.show(score)})</span>'
-        for score, word in ((largest, "raises"), (-largest, "lowers"))
+        for score, word in ((largest, "Red"), (-largest, "blue"))
         for kind, style in (_look(score, picture.scale),)
     ]
-    legend = f"Each word {keys[0]} or {keys[1]} the explained output; fainter means less."
+    positive, negative = map(escaped, picture.sides)
+    legend = f"{keys[0]} {positive}, {keys[1]} {negative}; fainter means less."
     if not all(word.settled for word in picture.words):
         legend += " <sup>?</sup> The sign is not settled: other orders of the words may give the other one."
     if any(not math.isfinite(word.score or 0.0) for word in picture.words):
