@@ -14,6 +14,7 @@ from rich.text import Text
 from captum_dig.catalogue import CATALOGUE
 from captum_dig.comparison.records import REFERENCE, ComparedText, MeasuredTexts, Summary
 from captum_dig.comparison.settings import MeasureInfo, arrow
+from captum_dig.comparison.verdicts import verdicts
 from captum_dig.metrics import Interval
 from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot, visible
 from captum_dig.visualization.base import escaped, name_line
@@ -30,15 +31,15 @@ def title(method: str) -> str:
 
 
 def terminal_tables(comparison: MeasuredTexts) -> list[Table | Text]:
-    """Lay out averages as a table for each baseline, and a legend.
+    """Lay out verdicts, averages as a table for each baseline, and a legend.
 
     Args:
         comparison: The comparison.
 
     Returns:
-        The tables and the legend, for Rich to print.
+        The verdicts, the tables and the legend, for Rich to print.
     """
-    tables: list[Table | Text] = []
+    tables: list[Table | Text] = [Text(name_line(verdict), style="bold") for verdict in verdicts(comparison)]
     summaries = comparison.summary()
     groups = [(baseline, list(rows)) for baseline, rows in itertools.groupby(summaries, key=lambda row: row.baseline)]
     for protocol, (baseline, rows) in itertools.product(comparison.settings.protocols, groups):
@@ -77,9 +78,10 @@ def report_page(comparison: MeasuredTexts, *, n_disagreements: int = 5) -> str:
     sections = [
         f"<p>{len(comparison.texts)} texts, model <bdi>{escaped(comparison.settings.model)}</bdi>, "
         f"{comparison.settings.n_steps} gradients for each method that takes more than one.</p>",
+        *(f'<p class="cdig-verdict"><strong>{escaped(verdict)}</strong></p>' for verdict in verdicts(comparison)),
         *_html_tables(comparison, summaries),
-        f'<h2>Plots</h2><div class="cdig-plots">{"".join(_plots(comparison, summaries))}</div>',
         *_disagreements(comparison, n_disagreements),
+        f'<h2>Plots</h2><div class="cdig-plots">{"".join(_plots(comparison, summaries))}</div>',
         _settings(comparison),
     ]
     return html_document(sections, title="Attribution methods compared", style=_STYLE)
@@ -199,7 +201,10 @@ def _disagreements(comparison: MeasuredTexts, n: int) -> Iterable[str]:
     baseline = comparison.settings.baselines[0]
     found = comparison.disagreements(n, baseline)
     if found:
-        yield f"<h2>Where methods disagree most</h2><p>Baseline <bdi>{escaped(baseline)}</bdi>.</p>"
+        yield (
+            f"<h2>Where methods disagree most</h2><p>Baseline <bdi>{escaped(baseline)}</bdi>. Red words speak for the "
+            "explained label, blue words against it; fainter means less.</p>"
+        )
     for text, tau in found:
         rows = [_words(text, method, baseline) for method in comparison.settings.methods if method != "random"]
         yield (
