@@ -56,5 +56,31 @@ def test_every_page_is_in_a_table_of_contents():
         assert pages <= listed or ":glob:" in listing, f"{folder.name}/index.md lacks {sorted(pages - listed)}"
 
 
+READ_FIRST = [
+    ROOT / "README.md",
+    DOCS / "index.md",
+    DOCS / "getting-started.md",
+    *sorted((DOCS / "how-to").glob("*.md")),
+    DOCS / "reference" / "datasets.md",
+]
+
+
+def sentences(text):
+    """The sentences of a page, without code, tables and headings; a piece of code counts as one word."""
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "\n\n", text, flags=re.DOTALL)
+    for block in re.split(r"\n\s*\n|\n(?=[-*] |\d+\. |#|\|)", text):
+        if not block.lstrip().startswith(("|", "#")):
+            told = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", block)
+            told = re.sub(r"(\{[a-z:]+\})?`[^`]*`", "X", told)
+            yield from re.split(r"(?<=[.!?:;])\**\s+(?=[A-Z*(])", " ".join(told.split()))
+
+
+@pytest.mark.parametrize("page", READ_FIRST, ids=lambda page: page.name)
+def test_no_sentence_is_longer_than_thirty_words(page):
+    long = [sentence for sentence in sentences(page.read_text("utf-8")) if len(sentence.split()) > 30]
+    assert not long
+
+
 def test_no_output_is_stored():
     assert not list(DOCS.rglob("*.ipynb"))
