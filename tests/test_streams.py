@@ -114,11 +114,17 @@ def test_a_warning_that_nobody_can_read_stops_nothing(monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_an_explanation_with_a_warning_that_nobody_can_read():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_explanation_with_a_warning_that_nobody_can_read(unbuffered):
     command = [sys.executable, "-m", "captum_dig", "explain", "good movie " * 260, "--n-steps", "8"]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            command, env=environment_of(), stdout=subprocess.PIPE, stderr=full, check=False, timeout=240
+            command,
+            env=environment_of() | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=subprocess.PIPE,
+            stderr=full,
+            check=False,
+            timeout=240,
         )
     assert b"Predicted: POSITIVE" in done.stdout
     assert done.returncode == 0

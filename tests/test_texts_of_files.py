@@ -34,6 +34,15 @@ def test_one_reader_for_both_commands(tmp_path, name, content, column):
     assert read_dataset(str(tmp_path / name), "test", column, 9) == ["one", "two"]
 
 
+@pytest.mark.parametrize(("name", "column"), [("text", None), ("body", "body")])
+def test_parquet_is_a_table_too(tmp_path, name, column):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"id": [1, 2, 3], name: ["one", None, "two"]}), tmp_path / "a.parquet")
+    assert read_texts([], tmp_path / "a.parquet", column) == ["one", "two"]
+    assert read_dataset(str(tmp_path / "a.parquet"), "test", column, 9) == ["one", "two"]
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.jsonl"])
 def test_a_text_may_be_long(tmp_path, name):
     before = csv.field_size_limit()
@@ -56,9 +65,9 @@ BAD = [
     ("a.txt", b"sentence\tlabel\none\t1\n", None, "begins as a table: .*; name it .tsv, or take this line away"),
     ("a", b'"id","review"\n1,one\n', None, "which begins as a table"),
     ("a.txt", b'{"text": "one"}\n', None, "which holds JSON; name it .jsonl"),
-    ("a.json", b'["one"]', None, r"must hold one text a line, or be a table \(.csv, .tsv, .jsonl\), got"),
+    ("a.json", b'["one"]', None, r"must hold one text a line, or be a table \(.csv, .tsv, .jsonl, .parquet\), got"),
     ("a.xlsx", b"PK\x03\x04", None, "or be a table"),
-    ("a.parquet", b"PAR1", None, "or be a table"),
+    ("a.parquet", b"PAR1", None, "data must be Parquet that can be read"),
     ("a.csv", b"", None, "must hold at least one text, got .* without any"),
     ("a.csv", b"text,label\n", None, "must hold at least one text, got .* without any"),
 ]
@@ -83,7 +92,7 @@ def test_a_text_that_speaks_of_text_is_no_table(tmp_path):
 
 @pytest.mark.parametrize("file", [None, Path("a.txt"), Path("-")])
 def test_a_column_needs_a_table(file):
-    with pytest.raises(ValueError, match=r"--column must come with a table \(.csv, .tsv, .jsonl\), got"):
+    with pytest.raises(ValueError, match=r"--column must come with a table \(.csv, .tsv, .jsonl, .parquet\), got"):
         read_texts(["good"], file, "text")
 
 

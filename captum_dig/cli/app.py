@@ -31,12 +31,13 @@ class _Commands(TyperGroup):
                 raise
             say("error", message)
             status = 2
-        try:
-            echo(nl=False)  # flushes
-        except OSError:
-            # Nobody reads it, or nothing more fits. Python would try once more at its end, and complain.
-            with suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                echo(nl=False, file=stream)  # flushes
+            except OSError:
+                # Nobody reads it, or nothing more fits. Python would try once more at its end, and complain.
+                with suppress(OSError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         sys.exit(status)
 
 

@@ -19,8 +19,9 @@ from captum_dig.models.samples import TEXT_COLUMNS
 
 _TABLES = (".csv", ".tsv")
 _RECORDS = (".jsonl", ".ndjson")
+_PARQUET = (".parquet", ".pq")
 # Tables and pages that are no lines of text, and that nothing here reads.
-_OTHERS = (".json", ".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow", ".xml", ".html", ".htm")
+_OTHERS = (".json", ".xlsx", ".xls", ".ods", ".feather", ".arrow", ".xml", ".html", ".htm")
 # No longer than what a C long holds on every platform.
 _LONGEST_FIELD = 2**31 - 1
 
@@ -46,9 +47,11 @@ def read_texts(texts: Sequence[str], file: Path | None, column: Columns = None) 
     for text in texts:
         if text != text.encode("utf-8", "ignore").decode("utf-8"):
             raise ValueError(f"TEXT must be UTF-8, got {text!r}; set the terminal to UTF-8, or use --file")
-    if column is not None and (file is None or file.suffix.casefold() not in _TABLES + _RECORDS):
+    if column is not None and (file is None or file.suffix.casefold() not in _TABLES + _RECORDS + _PARQUET):
         got = "no file" if file is None else repr(str(file))
-        raise ValueError(f"--column must come with a table (.csv, .tsv, .jsonl), got {got}; name one with --file")
+        raise ValueError(
+            f"--column must come with a table (.csv, .tsv, .jsonl, .parquet), got {got}; name one with --file"
+        )
     if file is None:
         if not texts:
             raise ValueError("TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file")
@@ -99,9 +102,14 @@ def _from_file(option: str, path: Path, column: Columns) -> Iterator[Any]:
     ending = path.suffix.casefold()
     if ending in _OTHERS:
         raise ValueError(
-            f"{option} must hold one text a line, or be a table (.csv, .tsv, .jsonl), got {_shown(path)}; "
+            f"{option} must hold one text a line, or be a table (.csv, .tsv, .jsonl, .parquet), got {_shown(path)}; "
             "save it as one of these"
         )
+    if ending in _PARQUET:
+        from captum_dig.datasets.tables import Table
+
+        yield from _from_records(option, Table(path).rows(), column)
+        return
     try:
         with _opened(path) as file:
             if ending in _TABLES:

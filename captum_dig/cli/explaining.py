@@ -71,7 +71,9 @@ def explain(
     text: Annotated[list[str] | None, Argument(help="Sentences, each in quotes.", metavar="TEXT")] = None,
     file: Annotated[
         Path | None,
-        file_option("--file", "Explain each line of this file, or a table (.csv, .tsv, .jsonl); - is standard input."),
+        file_option(
+            "--file", "Explain each line of a file, or a table (.csv, .tsv, .jsonl, .parquet); - is standard input."
+        ),
     ] = None,
     field: Annotated[
         list[str] | None, pairs("Another field of each text, such as text_pair", "--field", "NAME=TEXT")
