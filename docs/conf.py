@@ -40,7 +40,8 @@ bibtex_reference_style = "author_year"
 # Every cell runs at every build, and one that raises fails it. No output is stored.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 180
+# Seconds for a cell: training takes seconds, and minutes where cores are shared.
+nb_execution_timeout = 600
 nb_merge_streams = True
 nb_output_stderr = "show"
 # Tables in what a cell shows.

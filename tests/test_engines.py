@@ -112,10 +112,10 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bytes(tmp_path):
     environment = os.environ | ONE_THREAD
     subprocess.run(command(data, tmp_path / "whole"), check=True, env=environment, capture_output=True)
     n_killed = 0
-    for number in range(12):
+    for number in range(8):
         process = subprocess.Popen(command(data, tmp_path / "parts"), env=environment, stderr=subprocess.DEVNULL)
         # From before the first part to after the last one.
-        time.sleep(4 + 0.35 * number)
+        time.sleep(4 + 0.5 * number)
         n_killed += process.poll() is None
         process.kill()
         process.wait()

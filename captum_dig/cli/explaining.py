@@ -153,6 +153,7 @@ def explain(
     rows_per_part: tables.RowsPerPart = 256,
     engine: tables.EngineName = "local",
     workers: tables.Workers = 1,
+    n_gpus: tables.Gpus = 0.0,
     address: tables.Address = None,
 ) -> None:
     """Explain texts: show what is found, and write it, whatever ends the work.
@@ -195,6 +196,7 @@ def explain(
             "rows_per_part": rows_per_part,
             "engine": engine,
             "workers": workers,
+            "n_gpus": n_gpus,
             "address": address,
             "target": target,
         }

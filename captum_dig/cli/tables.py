@@ -38,6 +38,7 @@ Errors = Annotated[str, _option("For a row that cannot be explained: raise, or r
 RowsPerPart = Annotated[int, _option("The number of rows in a file of scores.", "N")]
 EngineName = Annotated[str, _option("local, or ray for a cluster.", "NAME")]
 Workers = Annotated[int, _option("The number of processes.", "N")]
+Gpus = Annotated[float, _option("With ray, the GPUs of each worker.", "N")]
 Address = Annotated[str | None, _option("The address of the cluster of Ray.", "ADDRESS", show_default="found by Ray")]
 
 
