@@ -412,10 +412,11 @@ def test_extras_that_are_missing_are_named(explainer, tmp_path, data, monkeypatc
     for name in ("pyarrow", "pyarrow.parquet", "ray"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"pyarrow must be installed .* run: pip install 'captum-dig\[data\]'"):
-        explain_table(explainer, data, tmp_path / "scores", **QUICK)
+        explain_table(explainer, data, tmp_path / "scores", file_format="parquet", **QUICK)
     with pytest.raises(MissingExtraError, match=r"ray must be installed .* run: pip install 'captum-dig\[ray\]'"):
         explain_table(explainer, data, tmp_path / "a", engine="ray", file_format="jsonl", **QUICK)
-    explain_table(explainer, data, tmp_path / "b", file_format="jsonl", **QUICK)
+    explain_table(explainer, data, tmp_path / "b", **QUICK)
+    assert (tmp_path / "b" / "part-00000.jsonl").exists()
 
 
 # ------------------------------------------------------------------------------------------ batches

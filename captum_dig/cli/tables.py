@@ -64,7 +64,7 @@ class TableRun:
             raise ValueError(f"{given[0]} must not come with --data, which writes rows into --out; leave one out")
         if format_name not in (None, "parquet", "jsonl"):
             raise ValueError(f"--format must be parquet or jsonl where --data is given, got {format_name!r}")
-        return TableRun(self.data, self.out, {**self.options, "file_format": format_name or "parquet"})
+        return TableRun(self.data, self.out, {**self.options, "file_format": format_name})
 
     def run(self, make: Callable[[], "TextExplainer"]) -> None:
         """Explain the rows, show how far the work is, and say at the end what was done."""

@@ -17,7 +17,7 @@ from captum_dig.checks import at_least_one, one_of
 from captum_dig.datasets.batch import RESERVED, Columns, LazyExplainer, MakeExplainer, Meaning, explain_rows
 from captum_dig.datasets.engines import Engine, Job, OnRay, Processes, here
 from captum_dig.datasets.folders import PartRecord, ScoreFolder, locked
-from captum_dig.datasets.schema import arrow_schema, extra
+from captum_dig.datasets.schema import arrow_schema, extra, is_installed
 from captum_dig.datasets.tables import Row, Table
 from captum_dig.text.rows import json_row
 from captum_dig.text.streams import ERRORS, Errors
@@ -65,7 +65,7 @@ def explain_table(
     keep: Sequence[str] = (),
     limit: int | None = None,
     errors: Errors = "raise",
-    file_format: str = "parquet",
+    file_format: str | None = None,
     rows_per_part: int = 256,
     engine: str = "local",
     workers: int = 1,
@@ -92,7 +92,8 @@ def explain_table(
         limit: The number of rows, from the first; None for all.
         errors: ``"raise"`` ends with the first row that cannot be explained; ``"record"`` writes its error, and goes
             on.
-        file_format: ``"parquet"``, which needs the extra ``data``, or ``"jsonl"``.
+        file_format: ``"parquet"``, which needs the extra ``data``, or ``"jsonl"``. None for Parquet if pyarrow is
+            installed, and else for JSON Lines.
         rows_per_part: The number of rows in a part. A process that ends loses at most one part of each worker.
         engine: ``"local"``, or ``"ray"``, which needs the extra ``ray``.
         workers: The number of processes.
@@ -120,6 +121,8 @@ def explain_table(
         >>> report.n_rows, report.n_errors
         (2, 0)
     """
+    if file_format is None:
+        file_format = "parquet" if is_installed("pyarrow") else "jsonl"
     ending = FILE_FORMATS[one_of("file_format", file_format, tuple(FILE_FORMATS))]
     one_of("errors", errors, ERRORS)
     one_of("engine", engine, ENGINES)

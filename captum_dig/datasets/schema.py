@@ -30,6 +30,15 @@ def extra(module: str, name: str) -> Any:
         ) from error
 
 
+def is_installed(module: str) -> bool:
+    """Whether a module can be imported."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
 def arrow_schema(more: Mapping[str, Any] | None = None) -> Any:
     """Make the schema of rows.
 
