@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,7 +70,7 @@ class TableRun:
         """Explain the rows, show how far the work is, and say at the end what was done."""
         console = make_console(stderr=True)
         with warnings_as_lines(console):
-            with console.status("Loading", spinner="line") if is_watched() else _nothing():
+            with console.status("Loading", spinner="line") if is_watched() else nullcontext():
                 from captum_dig.datasets.running import explain_table
 
             with _progress(console) as tell:
@@ -85,11 +85,6 @@ class TableRun:
                 *([f"{report.rows_per_second:.1f} rows a second"] if report.n_before < report.n_rows else []),
             ]
             echo(f"{', '.join(parts)}; scores in {self.out}", err=True)
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 @contextmanager

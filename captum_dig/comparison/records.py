@@ -277,10 +277,10 @@ class MeasuredTexts:
             intervals, tests = {}, {}
             # Texts whose output hardly changes would dominate a mean of ratios.
             for metric in (name for name, info in self.measures.items() if info.average == "mean"):
-                values = self._finite(metric, method, baseline, top_fraction)
+                values = self.finite_values(metric, method, baseline, top_fraction)
                 intervals[metric] = bootstrap_interval(values, seed=self.settings.seed)
                 if reference is not None and method != reference and self.measures[metric].better:
-                    others = self._finite(metric, reference, baseline, top_fraction)
+                    others = self.finite_values(metric, reference, baseline, top_fraction)
                     tests[metric] = paired_test(values, others, seed=self.settings.seed)
             measurements = [text.find(method, baseline) for text in self.texts]
             percents = self.values("delta_percent", method, baseline)
@@ -302,7 +302,9 @@ class MeasuredTexts:
             )
         return found
 
-    def _finite(self, metric: str, method: str, baseline: str, top_fraction: float) -> npt.NDArray[np.float64]:
+    def finite_values(
+        self, metric: str, method: str, baseline: str | None = None, top_fraction: float = 0.2
+    ) -> npt.NDArray[np.float64]:
         """As `values`, with NaN in place of infinity, which has no average."""
         values = self.values(metric, method, baseline, top_fraction)
         return np.where(np.isfinite(values), values, math.nan)

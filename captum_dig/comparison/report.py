@@ -14,13 +14,12 @@ from rich.text import Text
 from captum_dig.catalogue import CATALOGUE
 from captum_dig.comparison.records import REFERENCE, ComparedText, MeasuredTexts, Summary
 from captum_dig.comparison.settings import MeasureInfo, arrow
-from captum_dig.comparison.verdicts import verdicts
+from captum_dig.comparison.verdicts import SIGNIFICANT, verdicts
 from captum_dig.metrics import Interval
 from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot, visible
 from captum_dig.visualization.base import escaped, name_line
 from captum_dig.visualization.sources import read_source, style_sheet
 
-_SIGNIFICANT = 0.05
 _LEGEND = "Means over {n} texts ± half the width of their 95 % intervals. {tests}{measures}n: gradients for a text."
 _STYLE = style_sheet(read_source("captum_dig.comparison", "report.css"))
 
@@ -59,7 +58,7 @@ def terminal_tables(comparison: MeasuredTexts) -> list[Table | Text]:
             spent = (f"{row.n_gradients:.0f}", f"{row.seconds:.3f}")
             table.add_row(Text(name_line(title(row.method))), *numbers, *spent)
         tables.append(table)
-    tests = _tests(comparison, summaries, f"* differs from {title(REFERENCE)} (paired, p < {_SIGNIFICANT:g}). ")
+    tests = _tests(comparison, summaries, f"* differs from {title(REFERENCE)} (paired, p < {SIGNIFICANT:g}). ")
     about = "".join(f"{info.about} " for info in comparison.measures.values() if info.column and info.about)
     return [*tables, Text(_LEGEND.format(n=len(comparison.texts), tests=tests, measures=visible(about)))]
 
@@ -106,7 +105,7 @@ def _short(comparison: MeasuredTexts, row: Summary, info: MeasureInfo) -> str:
         return _number(interval.mean, info.digits)
     half = (interval.high - interval.low) / 2
     test = row.tests.get(info.name)
-    star = "*" if test is not None and test.p_value < _SIGNIFICANT else " "
+    star = "*" if test is not None and test.p_value < SIGNIFICANT else " "
     spread = "" if math.isnan(half) else f"±{half:.{info.digits}f}"
     return f"{_number(interval.mean, info.digits)}{spread}{star}"
 

@@ -3,7 +3,6 @@
 Takes the numbers of a comparison; gives sentences. `captum_dig.comparison.report` puts them before its tables.
 """
 
-import math
 from typing import Final
 
 import numpy as np
@@ -13,7 +12,8 @@ from captum_dig.comparison.records import MeasuredTexts
 from captum_dig.comparison.settings import MeasureInfo
 from captum_dig.metrics import paired_test
 
-_SIGNIFICANT: Final = 0.05
+# The p-value below which a difference is more than chance.
+SIGNIFICANT: Final = 0.05
 # Fewer texts cannot tell methods apart: a test of signs is never significant.
 _FEWEST: Final = 6
 # Methods that a sentence names.
@@ -39,9 +39,8 @@ def verdicts(comparison: MeasuredTexts) -> list[str]:
 
 
 def _verdict(comparison: MeasuredTexts, info: MeasureInfo, baseline: str) -> str:
-    values = {method: comparison.values(info.name, method, baseline) for method in comparison.settings.methods}
-    finite = {method: np.where(np.isfinite(found), found, math.nan) for method, found in values.items()}
-    known = {method: found for method, found in finite.items() if (~np.isnan(found)).any()}
+    values = {method: comparison.finite_values(info.name, method, baseline) for method in comparison.settings.methods}
+    known = {method: found for method, found in values.items() if (~np.isnan(found)).any()}
     n_texts = len(comparison.texts)
     start = f"From baseline {baseline}, on {n_texts} {'text' if n_texts == 1 else 'texts'}"
     if len(known) < 2 or n_texts < _FEWEST:
@@ -72,7 +71,7 @@ def _behind(p_values: dict[str, float]) -> set[str]:
     """The methods whose difference from the best is no chance, by Holm's procedure."""
     found = set()
     for place, method in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        if not p_values[method] * (len(p_values) - place) < _SIGNIFICANT:
+        if not p_values[method] * (len(p_values) - place) < SIGNIFICANT:
             break
         found.add(method)
     return found

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from heapq import heappush, heappushpop
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from captum_dig.checks import at_least_one, one_of
 from captum_dig.datasets.folders import read_manifest
 from captum_dig.datasets.schema import extra
+from captum_dig.datasets.tables import Row
 
 BY: Final = ("label", "nothing")
 _ALL: Final = "all texts"
@@ -115,9 +116,6 @@ class ScoreSummary:
     errors: Mapping[str, int]
     uncertain: tuple[Example, ...]
     n_settings: int
-
-
-Row: TypeAlias = Mapping[str, Any]
 
 
 def summarize(

@@ -38,8 +38,7 @@ def as_device(device: str | torch.device) -> torch.device:
     except (RuntimeError, TypeError):
         found = None
     # Other kinds, such as 'xpu', are left to PyTorch.
-    missing = found is None or found.type == "meta" or (found.type in ("cuda", "mps") and str(found) not in here)
-    if found is None or missing:
+    if found is None or found.type == "meta" or (found.type in ("cuda", "mps") and str(found) not in here):
         raise ValueError(f"device must be 'auto' or one that is here, {', '.join(map(repr, here))}, got {device!r}")
     return found
 
