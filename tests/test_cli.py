@@ -16,8 +16,9 @@ from transformers import DistilBertModel
 from typer.testing import CliRunner
 
 from captum_dig import TextAttribution, TextExplainer, __version__, cli
-from captum_dig.catalogue import CATALOGUE, KINDS, STRATEGIES
+from captum_dig.catalogue import CATALOGUE
 from captum_dig.cli import explaining, models, options
+from captum_dig.entries import KINDS, STRATEGIES
 from captum_dig.models.samples import OVERFLOWS
 from captum_dig.quadrature import RULES
 from tests.models import tiny_classifier, tiny_tokenizer

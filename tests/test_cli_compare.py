@@ -84,7 +84,7 @@ def test_a_table_and_both_files(compare, tmp_path):
 
 def test_the_same_command_shows_at_once_what_it_has_found(compare, tmp_path, monkeypatch):
     first = compare()
-    monkeypatch.setattr(bench._Bench, "measure", lambda *_: pytest.fail("a finished text was measured again"))
+    monkeypatch.setattr(bench.Bench, "measure", lambda *_: pytest.fail("a finished text was measured again"))
     assert compare().stdout == first.stdout
     (kept,) = (tmp_path / "cache").glob("comparison-*.jsonl")
     assert len(kept.read_bytes().splitlines()) == 1 + len(TEXTS)
@@ -143,7 +143,7 @@ def test_a_request_to_stop_keeps_what_was_found_and_says_so(compare, tmp_path, m
         pytest.skip("no signals here")
     # The runner of the tests may ignore it.
     before = signal.signal(number, signal.SIG_DFL if name != "SIGINT" else signal.getsignal(number))
-    really = bench._Bench.measure
+    really = bench.Bench.measure
 
     def measure(self, place, *rest):
         if place == 1:
@@ -151,7 +151,7 @@ def test_a_request_to_stop_keeps_what_was_found_and_says_so(compare, tmp_path, m
         return really(self, place, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench._Bench, "measure", measure)
+        patch.setattr(bench.Bench, "measure", measure)
         result = compare("--html", "report.html")
     assert result.exit_code == 128 + number
     (kept,) = (tmp_path / "cache").glob("comparison-*.jsonl")
@@ -168,13 +168,13 @@ def test_a_request_to_stop_keeps_what_was_found_and_says_so(compare, tmp_path, m
 def test_a_signal_that_is_ignored_stays_so(compare, monkeypatch):
     if os.name == "nt" or threading.current_thread() is not threading.main_thread():
         pytest.skip("no signals here")
-    really = bench._Bench.measure
+    really = bench.Bench.measure
 
     def measure(*given):
         os.kill(os.getpid(), signal.SIGHUP)
         return really(*given)
 
-    monkeypatch.setattr(bench._Bench, "measure", measure)
+    monkeypatch.setattr(bench.Bench, "measure", measure)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         assert compare("--n", 1).exit_code == 0

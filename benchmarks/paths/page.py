@@ -25,7 +25,7 @@ from benchmarks.paths.study import (
     SETTINGS,
     WIDTH,
 )
-from captum_dig.text.results import LARGE_DELTA_PERCENT
+from captum_dig.text.settings import LARGE_DELTA_PERCENT
 from captum_dig.visualization import line_plot
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "benchmarks" / "paths.md"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from rich.console import Console
 from typer import Context, Exit, Option
 
-from captum_dig.catalogue import STRATEGIES
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, say, warnings_as_lines
@@ -34,6 +33,7 @@ from captum_dig.cli.options import (
     steps,
     task_options,
 )
+from captum_dig.entries import STRATEGIES
 
 if TYPE_CHECKING:
     from captum_dig.comparison import Comparison, ComparisonSettings

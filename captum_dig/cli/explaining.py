@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Context, Exit, Option
 
-from captum_dig.catalogue import STRATEGIES, Catalogue
+from captum_dig.catalogue import Catalogue
 from captum_dig.cli import models, tables
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
@@ -34,6 +34,7 @@ from captum_dig.cli.options import (
     steps,
     task_options,
 )
+from captum_dig.entries import STRATEGIES
 from captum_dig.models.samples import OVERFLOWS
 from captum_dig.text.results import TextAttribution
 from captum_dig.visualization import terminal_text

@@ -4,9 +4,10 @@ from rich.console import Console
 from rich.text import Text
 from typer import Context
 
-from captum_dig.catalogue import KINDS, Entry
+from captum_dig.catalogue import Entry
 from captum_dig.cli.app import app
 from captum_dig.cli.console import make_console
+from captum_dig.entries import KINDS
 from captum_dig.visualization import visible
 
 _HEADINGS = {

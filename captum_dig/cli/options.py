@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 from typer import CallbackParam, Context, Option
 
-from captum_dig.catalogue import CATALOGUE, Catalogue, Entry, Kind
+from captum_dig.catalogue import CATALOGUE, Catalogue, Entry
 from captum_dig.checks import integer, one_of
+from captum_dig.entries import Kind
 
 CANDIDATES = ("words", "all")
 PROTOCOLS = {"default": ("default",), "paper": ("paper",), "both": ("default", "paper")}

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from typer import Argument, Context, Exit, Option, Typer
 
-from captum_dig.catalogue import STRATEGIES
 from captum_dig.cli import models
 from captum_dig.cli.app import app
 from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import check_outputs, write_all
 from captum_dig.cli.options import MOST_STEPS, TRUST, count, file_option, several
+from captum_dig.entries import STRATEGIES
 from captum_dig.records import to_json
 
 _STUDY_HELP = (

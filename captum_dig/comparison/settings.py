@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Final
 
-from captum_dig.catalogue import CATALOGUE, STRATEGIES
+from captum_dig.catalogue import CATALOGUE
+from captum_dig.entries import STRATEGIES
 from captum_dig.metrics.measures import Measure, load_measure
 from captum_dig.records import check_keys, count, flag, integer, real, show, string, to_json, tuple_of
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
-from captum_dig.catalogue import CATALOGUE, STRATEGIES, Catalogue
+from captum_dig.catalogue import CATALOGUE, Catalogue
+from captum_dig.entries import STRATEGIES
 from captum_dig.methods.along_path import PathMethod
 from captum_dig.methods.base import AttributionMethod
 from captum_dig.paths import MonotonicPath, PathGenerator, Walk

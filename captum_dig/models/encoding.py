@@ -14,28 +14,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from captum_dig.checks import as_index
 from captum_dig.errors import ModelError
 from captum_dig.fields import Field
 from captum_dig.models.reading import Reader, Reading
+from captum_dig.models.roles import ROLES, find_token, role_ids
 from captum_dig.models.samples import Overflow
 from captum_dig.models.words import Span, cluster_ends, group_words
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase
-
-# Special tokens that can be named by their role.
-_ROLES = ("pad", "mask", "unk", "eos", "bos", "sep", "cls")
-
-# Names of kinds of baselines in other tools; they are words too.
-_KINDS = {
-    "an embedding of zeros": ("zero", "zeros", "0"),
-    "the mean of all embeddings": ("mean", "average"),
-    "random embeddings": ("random", "uniform", "gaussian", "noise"),
-    "the baseline nearest to even odds": ("even",),
-    "an empty text": ("empty", "none", "null", "blank"),
-}
 
 
 @dataclass(frozen=True)
@@ -170,7 +158,7 @@ class TextEncoder:
     @property
     def fingerprint(self) -> str:
         """Hash of the tokenizer, the tokens that have a role, and the number of tokens that the model reads."""
-        roles = {role: self._role_ids.get(role) for role in _ROLES}
+        roles = {role: role_ids(self.tokenizer).get(role) for role in ROLES}
         special = sorted(self._reader.special_ids)
         told = [self._rules(), roles, special, list(self.tokenizer.model_input_names), self.max_tokens]
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -192,15 +180,9 @@ class TextEncoder:
         return found
 
     @property
-    def _role_ids(self) -> dict[str, int]:
-        """The id of each special token that the tokenizer has, by its role."""
-        ids = {role: getattr(self.tokenizer, f"{role}_token_id", None) for role in _ROLES}
-        return {role: int(i) for role, i in ids.items() if i is not None}
-
-    @property
     def default_baseline(self) -> str:
         """The role of the padding token; without one that of the token that ends or begins a text."""
-        return next((role for role in ("pad", "eos", "bos") if role in self._role_ids), "pad")
+        return next((role for role in ("pad", "eos", "bos") if role in role_ids(self.tokenizer)), "pad")
 
     def fits(self, n_tokens: int) -> bool:
         """Whether the model reads this many tokens besides the special ones."""
@@ -218,7 +200,7 @@ class TextEncoder:
 
     def even_candidates(self) -> tuple[int, ...]:
         """The tokens that can stand for no word: padding, mask and unknown word, those that the tokenizer has."""
-        known = self._role_ids
+        known = role_ids(self.tokenizer)
         return tuple(dict.fromkeys(known[role] for role in ("pad", "mask", "unk") if role in known))
 
     def token_id(self, argument: str, token: str | int, n_rows: int) -> int:
@@ -237,37 +219,7 @@ class TextEncoder:
             ValueError: If there is no such token, or its name could mean another kind of baseline. The message lists
                 the known roles.
         """
-        known = self._role_ids
-        index, unclear = self._row_of(token, known, n_rows) if isinstance(token, str) else (as_index(token), "")
-        if index is None or index >= n_rows or unclear:
-            names = ", ".join(map(repr, known))
-            raise ValueError(
-                f"{argument} must be one of {names}, a token of the vocabulary or an id below {n_rows}, "
-                f"got {token!r}{unclear}"
-            )
-        return index
-
-    def _row_of(self, token: str, known: Mapping[str, int], n_rows: int) -> tuple[int | None, str]:
-        """Look up the row of a token, and the other meaning that its name could have."""
-        if token in known:
-            return known[token], ""
-        # Done late, because get_vocab copies the vocabulary.
-        vocabulary = self.tokenizer.get_vocab()
-        kind, _, rest = token.partition(":")
-        if kind == "token" and rest in vocabulary:
-            return int(vocabulary[rest]), ""
-        if kind == "id" and rest.isdecimal():
-            return int(rest), ""
-        number = as_index(token)
-        readings = [f"'token:{token}' is the token"] * (token in vocabulary)
-        readings += [f"'id:{token}' is the id"] * (number is not None and number < n_rows)
-        found = int(vocabulary[token]) if token in vocabulary else number
-        meant = next((meaning for meaning, names in _KINDS.items() if token.casefold() in names), "")
-        if token in _ROLES:
-            meant = "a special token that this tokenizer lacks"
-        if len(readings) > 1 or (readings and meant):
-            return found, f"{meant and f', which may mean {meant}'}; {', '.join(readings)}"
-        return found, ""
+        return find_token(self.tokenizer, argument, token, n_rows)
 
     def show(self, token_id: int) -> str:
         """Write a token for people, without the marks of its tokenizer."""

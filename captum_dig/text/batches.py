@@ -20,8 +20,8 @@ from captum_dig.models.model import TextModel
 from captum_dig.paths import PathGenerator
 from captum_dig.tasks.base import Task
 from captum_dig.text.questions import Questions, ask, ask_from_even, nearest_to_even
-from captum_dig.text.results import LARGE_DELTA_PERCENT, LARGE_ERROR_PERCENT, SURE, TextAttribution, probability_of
-from captum_dig.text.settings import ExplanationSettings
+from captum_dig.text.results import SURE, TextAttribution, probability_of
+from captum_dig.text.settings import LARGE_DELTA_PERCENT, LARGE_ERROR_PERCENT, ExplanationSettings
 from captum_dig.vocabulary import Vocabulary
 
 

@@ -7,60 +7,43 @@ method. `captum_dig.comparison` and the command line build on it.
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from captum_dig import __version__
 from captum_dig.catalogue import CATALOGUE, Catalogue
-from captum_dig.checks import as_index, at_least_one, one_of
-from captum_dig.errors import ModelError
+from captum_dig.checks import at_least_one, one_of
 from captum_dig.methods.base import AttributionMethod, Plan
 from captum_dig.methods.identity import identity
-from captum_dig.methods.named import NamedMethods, Strategy
+from captum_dig.methods.named import Strategy
 from captum_dig.models.devices import as_dtype, move
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.loading import Head, check_tokenizer, load_pretrained
 from captum_dig.models.model import TextModel
-from captum_dig.models.samples import OVERFLOWS, Overflow, Sample, as_samples, check_several, is_sample, name_of
-from captum_dig.paths import MonotonicPath, PathGenerator, Walk
-from captum_dig.paths.anchors import Greedy
-from captum_dig.paths.folders import TableFolder
+from captum_dig.models.samples import Overflow, Sample, is_sample
+from captum_dig.paths import MonotonicPath, PathGenerator
 from captum_dig.paths.tables import RankedTable
 from captum_dig.quadrature import QuadratureRule, Spacing, check_spacing
 from captum_dig.tasks.base import Task
+from captum_dig.tasks.choosing import choose_task, task_of_pipeline
 from captum_dig.text.batches import BatchExplainer, warn_of_other_rows
-from captum_dig.text.questions import EVEN, check_ids
+from captum_dig.text.following import Candidates, FollowingMethods
+from captum_dig.text.prepared import Prepared
+from captum_dig.text.questions import EVEN
+from captum_dig.text.reading import Baseline, Target, TextReader, join
+from captum_dig.text.requests import Request
 from captum_dig.text.results import TextAttribution
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.text.streams import ERRORS, Errors, Outcome, TextStream
-from captum_dig.threads import Lock, eager
 from captum_dig.vocabulary import Vocabulary
-from captum_dig.vocabulary.readable import candidate_rows
 
 if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
-
-Target: TypeAlias = str | int
-Baseline: TypeAlias = str | int
-
-
-@dataclass(frozen=True)
-class _Request:
-    """The checked arguments of an explanation that hold for all texts."""
-
-    explain: BatchExplainer
-    strategy: Strategy
-    contrast: Target | None
-    overflow: Overflow
-    batch_size: int
-    window: int | None
 
 
 class TextExplainer:
@@ -131,7 +114,7 @@ class TextExplainer:
         strategy: Strategy = "staggered",
         n_anchors: int = 30,
         n_neighbors: int = 500,
-        candidates: Literal["words", "all"] | Tensor = "words",
+        candidates: Candidates = "words",
         seed: int | None = None,
         spacing: Spacing = "arc",
         name: str | None = None,
@@ -144,22 +127,15 @@ class TextExplainer:
         if device is not None:
             move(model, device)
         self.catalogue = catalogue
-        made = _kind(task, catalogue, model)
-        self.task = made.make(model, tokenizer, **options if output is None else options | {"output": output})
+        options |= {} if output is None else {"output": output}
+        self.task = choose_task(task, catalogue, model).make(model, tokenizer, **options)
         self.encoder = TextEncoder(tokenizer, self.classifier.max_tokens(tokenizer))
-        self.candidates_name = candidates if isinstance(candidates, str) else "custom"
-        folder = TableFolder.default() if cache is True else TableFolder(cache) if cache else None
-        self._candidates, self._seed = candidates, seed
-        self._walk = functools.partial(
-            _walk,
-            n_anchors=at_least_one("n_anchors", n_anchors),
-            n_neighbors=at_least_one("n_neighbors", n_neighbors),
-            folder=folder,
+        self._methods = FollowingMethods(
+            self.classifier, self.encoder, n_anchors, n_neighbors, candidates, seed, catalogue, cache
         )
-        self._lock = Lock()
+        self.candidates_name = self._methods.candidates
+        check_tokenizer(tokenizer, len(self._methods.known), self.classifier.name)
         self._hides_padding: bool | None = None
-        self._read_rows()
-        check_tokenizer(tokenizer, len(self.vocabulary), self.classifier.name)
         self._spacing = check_spacing(spacing)
         self._strategy = strategy
         # Make it now: a wrong argument then fails here.
@@ -194,7 +170,7 @@ class TextExplainer:
         found: list[type[Task]] = []
 
         def head(trained: str) -> Head:
-            found.append(_kind(task, catalogue, trained))
+            found.append(choose_task(task, catalogue, trained))
             return Head(found[0].auto_class, found[0].kind)
 
         model, tokenizer = load_pretrained(name_or_folder, as_dtype(dtype), head, trust_remote_code=trust_remote_code)
@@ -214,12 +190,7 @@ class TextExplainer:
         Raises:
             ModelError: If the pipeline has no tokenizer or is for another task.
         """
-        tasks = _tasks(options.get("catalogue", CATALOGUE))
-        names = [kind.__name__ for kind in type(pipeline).__mro__]
-        found = next((one for one in tasks if one.pipeline in names), None)
-        if found is None:
-            known = ", ".join(dict.fromkeys(one.pipeline for one in tasks if one.pipeline))
-            raise ModelError(f"pipeline must be one of {known}, got {type(pipeline).__name__}")
+        found = task_of_pipeline(pipeline, options.get("catalogue", CATALOGUE))
         model: Any = pipeline.model
         tokenizer: Any = pipeline.tokenizer
         return cls(model, tokenizer, **{"task": found, **options})
@@ -297,25 +268,22 @@ class TextExplainer:
                 be words, and the tokenizer has too few readable words.
             ModelError: If the model's output is not finite, or does not fit the task.
         """
-        samples: Any = self._joined(texts, fields)
-        single = is_sample(samples)
-        results = list(
-            self.explain_each(
-                [samples] if single else samples,
-                target,
-                baseline,
-                contrast=contrast,
-                strategy=strategy,
-                n_steps=n_steps,
-                tolerance_percent=tolerance_percent,
-                spread_percent=spread_percent,
-                max_steps=max_steps,
-                method=method,
-                batch_size=batch_size,
-                internal_batch_size=internal_batch_size,
-                overflow=overflow,
-            )
+        request = Request(
+            baseline,
+            contrast=contrast,
+            strategy=strategy,
+            n_steps=n_steps,
+            tolerance_percent=tolerance_percent,
+            spread_percent=spread_percent,
+            max_steps=max_steps,
+            method=method,
+            batch_size=batch_size,
+            internal_batch_size=internal_batch_size,
+            overflow=overflow,
         )
+        samples: Any = join(self.task, texts, fields)
+        single = is_sample(samples)
+        results = list(self._results([samples] if single else samples, target, request))
         listed = self.task.several(target) or (overflow == "windows" and not self.task.joint)
         return results[0] if single and not listed else results
 
@@ -367,7 +335,7 @@ class TextExplainer:
             TypeError: If a text is not a string.
             ValueError: As in `explain`.
         """
-        request = self._request(
+        request = Request(
             baseline,
             contrast=contrast,
             strategy=strategy,
@@ -381,8 +349,7 @@ class TextExplainer:
             overflow=overflow,
             window=window,
         )
-        outcomes = self._outcomes(texts, target, request, "raise")
-        return (result for outcome in outcomes for result in outcome.results)
+        return self._results(texts, target, request)
 
     def outcomes(
         self,
@@ -421,7 +388,7 @@ class TextExplainer:
             1 the text must be a string, got NoneType; pass for example {'text': '...', 'text_pair': '...'}
         """
         one_of("errors", errors, ERRORS)
-        return self._outcomes(texts, target, self._request(baseline, **options), errors, store=store)
+        return self._outcomes(texts, target, Request(baseline, **options), errors, store=store)
 
     def identity(
         self,
@@ -437,112 +404,65 @@ class TextExplainer:
             options: The other arguments of `explain_each`; those that change only speed and memory are not named.
 
         Returns:
-            Strings and numbers by name, as JSON can hold them. Each call reads all weights of the model.
+            Strings, numbers and lists by name, as JSON can hold them. Each call reads all weights of the model.
 
         Raises:
             TypeError: If there is no such argument.
             ValueError: As in `explain`.
         """
-        request = self._request(baseline, **options)
-        plan = request.explain.plan
-        self._resolved(target, request.contrast)
-        rows = self._candidates
-        return {
-            "fingerprint": self.fingerprint,
-            "task": identity(self.task),
-            "method": identity(request.explain.method),
-            "candidates": rows if isinstance(rows, str) else hashlib.sha256(bytes(rows.tolist())).hexdigest()[:16],
-            "target": target,
-            "contrast": request.contrast,
-            "baseline": request.explain.settings.baseline,
-            "baseline_ids": list(request.explain.baseline_ids),
-            "overflow": request.overflow,
-            "n_steps": plan.n_steps,
-            "rule": identity(plan.method),
-            "spacing": plan.spacing,
-            "tolerance_percent": float(plan.tolerance_percent),
-            "spread_percent": float(plan.spread_percent),
-            "max_steps": plan.max_steps,
-            "seed": plan.seed,
-            "version": __version__,
-        }
+        prepared = self._prepare(Request(baseline, **options))
+        model = {"fingerprint": self.fingerprint, "candidates": self._methods.candidates_identity}
+        return model | prepared.identity(target)
 
-    def _request(
-        self,
-        baseline: Baseline | Sequence[Baseline] | None,
-        *,
-        contrast: Target | None = None,
-        strategy: Strategy | None = None,
-        n_steps: int | Literal["auto"] = "auto",
-        tolerance_percent: float = Plan.tolerance_percent,
-        spread_percent: float = Plan.spread_percent,
-        max_steps: int = 400,
-        method: str | QuadratureRule = "known_sums",
-        batch_size: int | None = None,
-        internal_batch_size: int = 64,
-        overflow: Overflow = "truncate",
-        window: int | None = None,
-    ) -> "_Request":
-        """Check the arguments."""
-        plan = Plan(
-            n_steps,
-            self._rule(method),
-            self._spacing,
-            tolerance_percent,
-            spread_percent,
-            max_steps,
-            self.rows_at_once(internal_batch_size),
-            seed=0 if self._seed is None else self._seed,
-        )
-        one_of("overflow", overflow, OVERFLOWS)
-        if batch_size is not None:
-            at_least_one("batch_size", batch_size)
-        if window is not None:
-            at_least_one("window", window)
-        strategy = self._strategy if strategy is None else strategy
+    def _prepare(self, request: Request) -> Prepared:
+        """Check a request against the model, and make everything that its texts need."""
+        n_rows = self.rows_at_once(request.internal_batch_size)
+        plan = request.plan(self.catalogue, self._spacing, n_rows, self._methods.seed)
+        strategy = self._strategy if request.strategy is None else request.strategy
         chosen = self.method(strategy)
-        even = baseline == EVEN
-        baseline_ids = self.encoder.even_candidates() if even else self._baseline_ids(baseline)
-        if even:
-            self._check_even()
+        reader = TextReader(self.task, self.encoder, len(self._methods.known), request.contrast, request.overflow)
+        baseline_ids, even = reader.baselines(request.baseline)
         settings = ExplanationSettings(
             model=self.classifier.name,
             strategy=strategy if isinstance(strategy, str) else repr(strategy),
             candidates=self.candidates_name,
             baseline=EVEN if even else ", ".join(map(self.encoder.show, baseline_ids)),
             output=self.task.output,
-            contrast=self._label(contrast),
+            contrast=reader.contrast_label,
             version=__version__,
             **plan.describe(chosen, 1 if even else len(baseline_ids)),
         )
-        # Texts that take gradients by need are attributed one by one: padding would only cost time.
-        together = 1
-        if n_steps != "auto":
-            together = batch_size or max(1, int(internal_batch_size) // int(n_steps))
         explain = BatchExplainer(self.classifier, self.task, self.encoder, chosen, plan, baseline_ids, settings, even)
-        return _Request(explain, strategy, contrast, overflow, together, window)
+        return Prepared(request, strategy, reader, explain)
+
+    def _results(
+        self, texts: Iterable[Sample], target: Target | Sequence[Target], request: Request
+    ) -> Iterator[TextAttribution]:
+        outcomes = self._outcomes(texts, target, request, "raise", store=True)
+        return (result for outcome in outcomes for result in outcome.results)
 
     def _outcomes(
         self,
         texts: Iterable[Sample],
         target: Target | Sequence[Target],
-        request: "_Request",
+        request: Request,
         errors: Errors,
         *,
-        store: bool = True,
+        store: bool,
     ) -> Iterator[Outcome]:
-        """Check the texts, and begin."""
-        pairs, n_texts = self._paired(texts, target, request.contrast, errors)
-        together = request.batch_size
+        """Check the arguments and the texts, and begin."""
+        prepared = self._prepare(request)
+        pairs, n_texts = prepared.reader.pair(texts, target, errors)
+        together = request.texts_together
         stream = TextStream(
-            # The outcome tells which text an error is about.
-            functools.partial(self._read, request=request, n_texts=1 if errors == "record" else n_texts),
-            functools.partial(self._explain_batch, request),
+            # An outcome tells which text an error is about.
+            functools.partial(prepared.reader.read, n_texts=1 if errors == "record" else n_texts),
+            functools.partial(self._explain_batch, prepared),
             batch_size=together if together == 1 or (n_texts != 1 and self._pads) else 1,
             window=request.window,
             errors=errors,
         )
-        return self._until_stored(stream(pairs), request, store=store)
+        return self._until_stored(stream(pairs), prepared, store=store)
 
     def table(self, baseline: Baseline = "pad", *, strategy: Strategy | None = None) -> RankedTable:
         """Look up the ranked table of the paths to a baseline, for instance to rank the whole vocabulary.
@@ -572,88 +492,27 @@ class TextExplainer:
     @property
     def vocabulary(self) -> Vocabulary:
         """The rows of the model's embedding layer, as they are now."""
-        self._follow_weights()
-        return self._vocabulary
+        return self._methods.vocabulary
 
-    def _read_rows(self) -> None:
-        """Read the rows of the model, and forget the paths over other rows."""
-        self._stamp = self.classifier.stamp
-        # The caller may be in inference mode, and tensors made in it could not be changed later.
-        with torch.inference_mode(mode=False):
-            self._vocabulary = Vocabulary.from_layer(self.classifier.layer)
-        rows = candidate_rows(self._candidates, self.encoder.tokenizer, len(self._vocabulary))
-        walk = functools.partial(self._walk, self._vocabulary, rows)
-        self._methods = NamedMethods(walk, self._seed, self.catalogue)
-
-    def _follow_weights(self, looked_up: Iterable[int] = ()) -> None:
-        """Read the rows again if the model has been trained since.
-
-        If PyTorch reports no change, only the looked-up rows are compared.
-        """
-        with self._lock:
-            stamp = self.classifier.stamp
-            n_rows = len(self._vocabulary)
-            ids = range(n_rows) if stamp != self._stamp else {i for i in looked_up if i < n_rows}
-            # Hooks of an outer explanation in this thread are ignored here.
-            with eager():
-                if ids and not self.classifier.emits(
-                    self._vocabulary.rows, torch.tensor(sorted(ids), dtype=torch.int64, device="cpu")
-                ):
-                    self._read_rows()
-            self._stamp = stamp
-
-    def _until_stored(self, outcomes: Iterator[Outcome], request: "_Request", *, store: bool) -> Iterator[Outcome]:
+    def _until_stored(self, outcomes: Iterator[Outcome], prepared: Prepared, *, store: bool) -> Iterator[Outcome]:
         """Give outcomes their samples without the targets, and store ranked tables at the end."""
         try:
             for outcome in outcomes:
                 yield replace(outcome, sample=outcome.sample[0])
         finally:
-            path = self.method(request.strategy).path
+            path = self.method(prepared.strategy).path
             if store and path is not None:
                 path.store()
 
     def _explain_batch(
-        self, request: "_Request", encodings: list[Encoding], wanted: list[Any]
+        self, prepared: Prepared, encodings: list[Encoding], wanted: list[Any]
     ) -> list[list[TextAttribution]]:
+        """Explain a batch over the rows that the model has now."""
         read = (i for encoding in encodings for i in encoding.ids)
-        self._follow_weights([*request.explain.baseline_ids, *read])
-        explain = replace(request.explain, method=self.method(request.strategy))
-        warn_of_other_rows(explain.method.path, self._vocabulary, encodings)
+        self._methods.follow([*prepared.explain.baseline_ids, *read])
+        explain = replace(prepared.explain, method=self.method(prepared.strategy))
+        warn_of_other_rows(explain.method.path, self._methods.known, encodings)
         return explain(encodings, wanted)
-
-    def _read(
-        self, number: int, given: tuple[Any, Any], *, request: "_Request", n_texts: int | None
-    ) -> list[tuple[list[Encoding], list[Any]]]:
-        """Encode a sample and resolve its target; encodings that the task compares stay together."""
-        sample, target = given
-        checked = self.task.form.check(sample, name_of(number, n_texts))
-        wanted = self._resolved(target, request.contrast)
-        name = "the text" if n_texts == 1 else f"text {number + 1}" + (f" of {n_texts}" if n_texts else "")
-        read = self.task.read(checked, self.encoder, request.overflow, name)
-        for encoding in read:
-            check_ids(encoding, len(self.vocabulary), name)
-        parts = [read] if self.task.joint else [[encoding] for encoding in read]
-        return [(part, [wanted] * len(part)) for part in parts]
-
-    def _joined(self, texts: Sample | Sequence[Sample] | None, fields: Mapping[str, str]) -> Sample | Sequence[Sample]:
-        """Put the fields of a single sample together that were given apart."""
-        form = self.task.form
-        if unknown := [name for name in fields if name not in form.names]:
-            raise TypeError(
-                f"explain has no argument {unknown[0]!r}; the fields of a text are {', '.join(map(repr, form.names))}"
-            )
-        if texts is None:
-            if not fields:
-                raise TypeError(f"texts must be {form}, or a sequence of these, got nothing")
-            return form.join(None, fields)
-        if not fields:
-            return texts
-        if not isinstance(texts, str):
-            raise TypeError(
-                f"texts must be one string beside {', '.join(map(repr, fields))}, got {type(texts).__name__}; "
-                "put all fields into one mapping for each text"
-            )
-        return form.join(texts, fields)
 
     @property
     def _pads(self) -> bool:
@@ -685,7 +544,6 @@ class TextExplainer:
         Raises:
             ValueError: If there is no such method.
         """
-        self._follow_weights()
         return self._methods.find(strategy, seed=seed, argument=argument)
 
     def store(self) -> None:
@@ -709,101 +567,3 @@ class TextExplainer:
         if path is None:
             raise ValueError(f"strategy must have a path, got {strategy!r}; take for example 'straight_line'")
         return path
-
-    def _rule(self, method: str | QuadratureRule) -> str | QuadratureRule:
-        """Make a rule that a plug-in brings; the others go by their names."""
-        entry = self.catalogue.get(method, "rule")
-        if entry is None or entry in CATALOGUE:
-            return method
-        rule: QuadratureRule = entry.make()
-        return rule
-
-    def _baseline_ids(self, baseline: Baseline | Sequence[Baseline] | None) -> tuple[int, ...]:
-        if baseline is None:
-            baseline = self.encoder.default_baseline
-        several = baseline if isinstance(baseline, Sequence) and not isinstance(baseline, str) else [baseline]
-        if not several:
-            raise ValueError("baseline must be a token, or several, got none")
-        return tuple(self.encoder.token_id("baseline", one, len(self.vocabulary)) for one in several)
-
-    def _check_even(self) -> None:
-        """Require a choice of baselines, and probabilities."""
-        self.task.check_measurable()
-        if len(self.encoder.even_candidates()) < 2:
-            raise ValueError(
-                "baseline must be a token, got 'even' for a tokenizer with fewer than two of pad, mask, unk"
-            )
-
-    def _label(self, contrast: Target | None) -> str | None:
-        """The name of another label, which was given by its name or index."""
-        if contrast is None:
-            return None
-        index = as_index(contrast)
-        # A wrong index is an error when targets are resolved.
-        return str(contrast) if index is None or index >= len(self.task.labels) else self.task.labels[index]
-
-    def _paired(
-        self, texts: Iterable[Sample], target: Target | Sequence[Target], contrast: Target | None, errors: Errors
-    ) -> tuple[Iterable[tuple[Any, Any]], int | None]:
-        """Pair each text with its target; also give the number of texts, if it is known.
-
-        Texts whose number is known are checked at once, unless errors are recorded.
-        """
-        given: Any = target.tolist() if isinstance(target, Tensor | np.ndarray) else target
-        several = isinstance(given, Sequence) and not isinstance(given, str)
-        check_several(texts, self.task.form)
-        n_texts = len(texts) if isinstance(texts, Sized) else None
-        if several and n_texts is not None and len(given) != n_texts:
-            raise ValueError(f"target must be one class, or one for each of the {n_texts} texts, got {len(given)}")
-        if n_texts is not None and errors == "raise":
-            as_samples(texts, self.task.form)
-        if not several or errors == "raise":
-            for one in given if several else [given]:
-                self._resolved(one, contrast)
-        return (_together(texts, given) if several else ((text, given) for text in texts)), n_texts
-
-    def _resolved(self, target: Target, contrast: Target | None) -> Any:
-        """The wanted target, resolved by the task."""
-        return self.task.resolve(target) if contrast is None else self.task.against(target, contrast)
-
-
-def _together(texts: Iterable[Sample], targets: Sequence[Target]) -> Iterator[tuple[Sample, Target]]:
-    """Pair texts with as many targets."""
-    left = iter(targets)
-    for number, text in enumerate(texts):
-        try:
-            target = next(left)
-        except StopIteration:
-            raise ValueError(f"target must be one class, or one for each text, got {number} for more texts") from None
-        yield text, target
-    if more := sum(1 for _ in left):
-        raise ValueError(f"target must be one class, or one for each text, got {more} more than texts")
-
-
-def _tasks(catalogue: Catalogue) -> list[type[Task]]:
-    """All tasks of a catalogue, in order."""
-    return [entry.load() for entry in catalogue if entry.kind == "task"]
-
-
-def _kind(task: str | type[Task], catalogue: Catalogue, model: object) -> type[Task]:
-    """Look up a task; ``"auto"`` is the first one for the class of a model, given by itself or by name."""
-    if isinstance(task, type) and issubclass(task, Task):
-        return task
-    if task != "auto":
-        found: type[Task] = catalogue.find(task, "task", argument="task", remedy="or 'auto'").load()
-        return found
-    names = [model] if isinstance(model, str) else [kind.__name__ for kind in type(model).__mro__]
-    tasks = _tasks(catalogue)
-    suited = (one for one in tasks if any(name.endswith(one.classes()) for name in names))
-    return next(suited, tasks[0])
-
-
-def _walk(
-    vocabulary: Vocabulary,
-    candidates: Callable[[], Tensor | None],
-    n_anchors: int,
-    n_neighbors: int,
-    folder: TableFolder | None,
-) -> Walk:
-    """Make a greedy walk; readable words are searched only now."""
-    return Walk(vocabulary, Greedy(), n_anchors, n_neighbors, candidates(), folder)

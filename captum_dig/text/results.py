@@ -27,13 +27,12 @@ from captum_dig.records import (
     to_json,
     tuple_of,
 )
+from captum_dig.text.pictures import picture_of, short
 from captum_dig.text.rows import flatten, unflatten
 from captum_dig.text.settings import ExplanationSettings
 from captum_dig.visualization import (
     Picture,
-    TokenRow,
     captum_record,
-    cut_text,
     html_fragment,
     html_page,
     plain_text,
@@ -45,10 +44,6 @@ if TYPE_CHECKING:
 
 FORMAT = "captum_dig.TextAttribution"
 FORMAT_VERSION = 1
-# The paper's threshold (section 4.3): above it scores are not trusted.
-LARGE_DELTA_PERCENT = 5.0
-# Somewhat more than the true error, in the median.
-LARGE_ERROR_PERCENT = 15.0
 
 
 def _field(name: str, value: Any) -> Field:
@@ -58,8 +53,6 @@ def _field(name: str, value: Any) -> Field:
     return Field(string(f"{name}[0]", value[0]), *span(name, value[1:]))
 
 
-# The number that a score multiplies by its exponential.
-_FACTORS = {"log_odds": "odds", "log_probability": "probability", "start": "probability", "end": "probability"}
 # Above it, a baseline has decided already.
 SURE = 0.8
 
@@ -318,86 +311,7 @@ class TextAttribution:
         Returns:
             A picture whose segments join to `text` exactly.
         """
-        hint = ""
-        if self.settings.method == "none":
-            hint = ", to which these scores need not add up"
-        elif self.delta_percent > LARGE_DELTA_PERCENT:
-            hint = f": large, so raise n_steps above {self.settings.n_steps} or try another baseline"
-        predicted, name = _shortened(self.predicted_label), _shortened(self.target_label)
-        target = name
-        if self.is_regression:
-            predicted = f"{self.input_value:.4g}"
-        else:
-            predicted += f" ({_percent(self.predicted_probability)})"
-            target += f" ({_percent(self.target_probability)})"
-        # A single one, such as a given continuation, was not chosen from others.
-        decided = len(self.labels) > 1 or self.span is None
-        headline = [
-            *([("Predicted", predicted)] if decided else []),
-            ("Explained", f"{self.settings.output.replace('_', '-')} of {target}{self._rather_than}"),
-            ("Output", f"{self.input_value:.4g} ({self.baseline_value:.4g} at the baseline)"),
-            ("Delta", f"{self.delta:.2g} ({_short(self.delta_percent)} % of the difference){hint}"),
-        ]
-        if self.error_percent is not None:
-            headline[-1] = ("Error", self._errors())
-        if self.even_baseline is not None:
-            better, probability = self.even_baseline
-            headline.append(
-                (
-                    "Baseline",
-                    f"{self.settings.baseline} is no neutral start: the model gives {name} "
-                    f"{_percent(self.baseline_probability or 0.0)} there; nearer to even odds: {better} "
-                    f"({_percent(probability)})",
-                )
-            )
-        if self.truncated:
-            headline.append(("Cut off", f"{self.truncated} tokens beyond the model's limit"))
-        settings = [(field.name, getattr(self.settings, field.name)) for field in dataclasses.fields(self.settings)]
-        # A later field may have words of its own behind the end of the cut one.
-        cut_off = "cut off: the model did not read this" if self.truncated and not self.fields else ""
-        return Picture(
-            segments=cut_text(
-                self.text,
-                self.word_offsets,
-                self.word_scores,
-                errors=self.word_errors,
-                rest_note=cut_off,
-                fields=self.fields,
-                span=self.span,
-            ),
-            headline=tuple(headline),
-            settings=tuple((name, str(value)) for name, value in settings if value is not None),
-            tokens=tuple(map(TokenRow, self.tokens, self.token_scores, self.anchors)),
-            factor="" if self.settings.contrast else _FACTORS.get(self.settings.output, ""),
-            label=self._side,
-        )
-
-    @property
-    def _side(self) -> str:
-        """What words of positive scores speak for; nothing for a value, which has no sides."""
-        if self.is_regression:
-            return ""
-        other = self.settings.contrast
-        return _shortened(self.target_label) + ("" if other is None else f" rather than {other}")
-
-    @property
-    def _rather_than(self) -> str:
-        other = self.settings.contrast
-        return "" if other is None else f", less that of {other}"
-
-    def _errors(self) -> str:
-        """Write both errors, and how the number of gradients was found."""
-        parts = [f"about {_short(self.error_percent or 0.0)} % from the integration"]
-        if self.spread_percent is not None:
-            parts.append(f"{_short(self.spread_percent)} % from the draw of the orders")
-        n_steps = self.settings.n_steps
-        if self.converged is not None:
-            end = ", within the tolerance" if self.converged else ", above the tolerance: raise max_steps"
-        elif (self.error_percent or 0.0) > LARGE_ERROR_PERCENT:
-            end = f": large, so raise n_steps above {n_steps}"
-        else:
-            end = ""
-        return f"{' and '.join(parts)}, with {n_steps} gradients{end}"
+        return picture_of(self)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Draw the explanation as one HTML file that needs nothing else.
@@ -534,23 +448,9 @@ class TextAttribution:
         text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
         return (
             f"TextAttribution({text!r}, explained={self.target_label!r}, "
-            f"words={len(self.word_offsets)}, delta_percent={_short(self.delta_percent)})"
+            f"words={len(self.word_offsets)}, delta_percent={short(self.delta_percent)})"
         )
 
 
 def _without_nan(number: float) -> float:
     return -math.inf if math.isnan(number) else number
-
-
-def _shortened(label: str) -> str:
-    """A label on one line; a continuation may be long."""
-    line = " ".join(label.split())
-    return line if len(line) <= 60 else f"{line[:57]}..."
-
-
-def _percent(probability: float) -> str:
-    return f"{100 * probability:.1f} %"
-
-
-def _short(percent: float) -> str:
-    return f"{percent:.0f}" if math.isfinite(percent) and percent >= 100 else f"{percent:.2g}"

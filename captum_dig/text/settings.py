@@ -10,6 +10,11 @@ from typing import get_args, get_type_hints
 
 from captum_dig.records import integer, string
 
+# The paper's threshold (section 4.3): above it scores are not trusted.
+LARGE_DELTA_PERCENT = 5.0
+# Somewhat more than the true error, in the median.
+LARGE_ERROR_PERCENT = 15.0
+
 
 @dataclass(frozen=True)
 class ExplanationSettings:

@@ -7,7 +7,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from captum_dig.catalogue import CATALOGUE, KINDS, Kind
+from captum_dig.catalogue import CATALOGUE
+from captum_dig.entries import KINDS, Kind
 
 _MARK = "<!-- catalogue -->"
 _HEADINGS: dict[Kind, str] = {
