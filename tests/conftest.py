@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from tests.models import tiny_classifier, tiny_tokenizer
+from tests.tiny_models import tiny_classifier, tiny_tokenizer
 
 # Examples share two cores with other workers, so a slow one is no fault; fixed seeds keep runs comparable.
 settings.register_profile("captum_dig", deadline=None, derandomize=True, max_examples=25)

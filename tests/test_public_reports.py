@@ -41,7 +41,7 @@ from captum_dig import (
 from captum_dig.models.model import TextModel
 from captum_dig.quadrature import RULES
 from captum_dig.visualization import Picture, Segment, captum_record, html_fragment, html_page, plain_text
-from tests.models import WORDS, tiny_tokenizer
+from tests.tiny_models import WORDS, tiny_tokenizer
 
 V, D = 60, 16
 SMALL = {

@@ -20,7 +20,7 @@ from captum_dig import (
 )
 from captum_dig.methods import AttributionMethod
 from captum_dig.threads import Lock, ThreadLayer, eager, evaluating, own
-from tests.models import tiny_classifier
+from tests.tiny_models import tiny_classifier
 
 TEXT = "a witty film, gorgeous acting."
 # Equal, of equal length, longer, shorter.
