@@ -242,6 +242,21 @@ CATALOGUE: Final = Catalogue(
             "the continuation of a prompt by a language model, given or generated",
         ),
         Entry(
+            "sequence",
+            "task",
+            "sequence",
+            "captum_dig.tasks.sequence:SequenceTask",
+            "a translation or summary by a model with an encoder and a decoder, given or generated",
+            aliases=("seq2seq", "translation", "summarization"),
+        ),
+        Entry(
+            "similarity",
+            "task",
+            "similarity",
+            "captum_dig.tasks.similarity:SimilarityTask",
+            "the similarity of two texts by their embeddings",
+        ),
+        Entry(
             "text", "format", "text", "captum_dig.visualization.formats:TextFormat", "words and signs, for a terminal"
         ),
         Entry(

@@ -137,8 +137,9 @@ class Bench:
                 here = lengths == length
                 n_rows = int(here.sum())
                 inputs = {name: column[:, :length].expand(n_rows, -1) for name, column in columns.items()}
-                output = model.output(**inputs | {"input_ids": ids[here, :length]})
-                found[here] = probable(task.log_probability(output, question.places.expand(n_rows, -1))).float()
+                places = question.places.expand(n_rows, -1)
+                output = model.output(**inputs | {"input_ids": ids[here, :length]}, **task.keywords(places))
+                found[here] = probable(task.log_probability(output, places)).float()
             return found
 
         def pick(output: Any, places: Tensor) -> Tensor:
@@ -150,7 +151,7 @@ class Bench:
             pad_id=next(iter(self.baselines.values()))[0] if pad_id is None else pad_id,
             top_fractions=self.settings.top_fractions,
             log_probability=log_probability,
-            soft_log_probability=ScalarModel(model, asked.names, pick),
+            soft_log_probability=ScalarModel(model, asked.names, pick, task.keywords),
             vocabulary=explainer.vocabulary,
             row_kinds=lambda: self.kinds,
             seed=trials[0].plan.seed,

@@ -44,6 +44,7 @@ class Encoding:
             later windows of a long one.
         fields: The fields of the sample with their places in `text`; none where it has only one.
         part: The number of this encoding among those of its sample: the window, or the candidate label.
+        beside: The tokens of another text that stay as they are and are no inputs, such as those that a decoder writes.
     """
 
     text: str
@@ -57,6 +58,7 @@ class Encoding:
     start: int = 0
     fields: tuple[Field, ...] = ()
     part: int = 0
+    beside: tuple[int, ...] = ()
 
     @property
     def ids(self) -> list[int]:

@@ -7,7 +7,7 @@ attributes one number of that output to the embeddings.
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from captum_dig.errors import ModelError
-from captum_dig.models.encoding import TextEncoder
+from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.threads import evaluating, own
 
 if TYPE_CHECKING:
@@ -83,8 +83,15 @@ class TextModel:
         """Whether the model can read several rows at once, by its configuration."""
         return getattr(self.model.config, "pad_token_id", None) is not None
 
-    def hides_padding(self, encoder: TextEncoder) -> bool:
-        """Test whether a text gives the same output with padding; some models attend to it."""
+    def hides_padding(
+        self, encoder: TextEncoder, inputs_for: Callable[[Sequence[Encoding]], dict[str, Tensor]] = lambda _: {}
+    ) -> bool:
+        """Test whether a text gives the same output with padding; some models attend to it.
+
+        Args:
+            encoder: The tokenizer.
+            inputs_for: Further inputs of the model for some texts, as `Task.inputs_for`.
+        """
         if not self.pads or not encoder.pads:
             return False
         if not encoder.fits(8):
@@ -97,7 +104,10 @@ class TextModel:
         with self.evaluating(), torch.no_grad():
             alone, padded = (
                 _first_tensor(
-                    self.output(**{name: column.to(self.device) for name, column in encoder.pad(batch).items()})
+                    self.output(
+                        **{name: column.to(self.device) for name, column in encoder.pad(batch).items()},
+                        **inputs_for(batch),
+                    )
                 )[0].float()
                 for batch in ([short], [short, long])
             )
@@ -161,9 +171,13 @@ class TextModel:
             ModelError: If the model does not look up the ids of the text, or other ids too.
         """
         calls: list[bool] = []
+        written = [column for name, column in inputs.items() if name == "decoder_input_ids"]
         others = [column for name, column in inputs.items() if name != "input_ids"]
 
         def answer(_module: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> Tensor:
+            if (calls or not torch.equal(arguments[0], inputs["input_ids"])) and _is_one_of(arguments[0], written):
+                # A decoder reads the tokens that it has written; the encoder comes first.
+                return output
             placed = _place(embeddings, inputs["input_ids"], arguments[0], output)
             if placed is None and _is_one_of(arguments[0], others):
                 # GPT-2 looks up token types among the words; they stay as they are.

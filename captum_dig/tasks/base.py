@@ -257,6 +257,14 @@ class Task(ABC):
             places: The place of each number, shape (N, P).
         """
 
+    def inputs_for(self, encodings: Sequence[Encoding]) -> dict[str, Tensor]:  # noqa: ARG002 - most models need none
+        """Return further inputs of the model for the output that `choose` gets, such as the input of a decoder.
+
+        Args:
+            encodings: The texts, a batch of B.
+        """
+        return {}
+
     def keywords(self, places: Tensor) -> dict[str, Any]:  # noqa: ARG002 - most models compute no more than is needed
         """Return further arguments of the model, for instance to compute only a part of its output.
 

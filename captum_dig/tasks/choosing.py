@@ -35,6 +35,8 @@ def choose_task(task: str | type[Task], catalogue: Catalogue, model: object) -> 
         found: type[Task] = catalogue.find(task, "task", argument="task", remedy="or 'auto'").load()
         return found
     names = [model] if isinstance(model, str) else [kind.__name__ for kind in type(model).__mro__]
+    # Every model of Transformers is one of these.
+    names = [name for name in names if not name.endswith("PreTrainedModel")]
     tasks = _tasks(catalogue)
     suited = (one for one in tasks if any(name.endswith(one.classes()) for name in names))
     return next(suited, tasks[0])

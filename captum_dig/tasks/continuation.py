@@ -7,7 +7,6 @@ makes a `Question` about their log-probability.
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from captum_dig.fields import Field, trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow, SampleForm
 from captum_dig.tasks.base import Choice, Task
+from captum_dig.tasks.writing import TOKENS, places_of, texts_of, whole_or_tokens
 from captum_dig.threads import evaluating
 
 
@@ -29,7 +29,9 @@ class ContinuationTask(Task):
     tokens of the continuation keep their embeddings, and only those of the prompt are scored.
 
     The target is ``"predicted"`` for the whole continuation, or ``"tokens"`` for a result for each of its tokens. Each
-    of these takes as many gradients as the whole.
+    of these takes as many gradients as the whole. With ``contrast=`` another continuation, the two are compared at the
+    first token that differs: the log-probability of the first one's token less that of the other one's, given all
+    before it. Scores then say why the model writes the one rather than the other.
 
     Args:
         model: A Hugging Face causal language model.
@@ -81,7 +83,7 @@ class ContinuationTask(Task):
 
     def several(self, wanted: Any) -> bool:
         """Whether each token of the continuation is explained by itself."""
-        return isinstance(wanted, str) and wanted == "tokens"
+        return isinstance(wanted, str) and wanted == TOKENS
 
     def resolve(self, wanted: Any) -> str:
         """Check the target.
@@ -89,12 +91,19 @@ class ContinuationTask(Task):
         Raises:
             ValueError: If it is neither ``"predicted"`` nor ``"tokens"``.
         """
-        if not isinstance(wanted, str) or wanted not in {"predicted", "tokens"}:
-            raise ValueError(
-                f"target must be 'predicted' for the whole continuation, or 'tokens' for each of its tokens, "
-                f"got {wanted!r}; pass a continuation of your own as a field: explain(prompt, continuation=...)"
-            )
-        return wanted
+        return whole_or_tokens(wanted)
+
+    def against(self, wanted: Any, contrast: Any) -> tuple[str, str]:
+        """Check the other continuation; `choose` finds the first token that differs.
+
+        Raises:
+            ValueError: If it is no string, or the target is not ``"predicted"``.
+        """
+        if self.resolve(wanted) != "predicted":
+            raise ValueError(f"target must be 'predicted' beside a contrast, got {wanted!r}; it compares one token")
+        if not isinstance(contrast, str) or not contrast:
+            raise ValueError(f"contrast must be another continuation, such as ' London', got {contrast!r}")
+        return wanted, contrast
 
     def read(self, sample: Mapping[str, str], encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
         """Encode a prompt, and a continuation behind it that keeps its embeddings.
@@ -111,7 +120,15 @@ class ContinuationTask(Task):
         written = sample.get("continuation")
         room = None if encoder.max_tokens is None else encoder.max_tokens - len(prompt.ids)
         self._check_room(name, room, 1)
-        ids = self._generated(prompt, room) if written is None else self._tokens(prompt.text + written, prompt, written)
+        ids = (
+            self._generated(prompt, room)
+            if written is None
+            else self._tokens(
+                prompt.text + written,
+                self._body(prompt.text),
+                written,
+            )
+        )
         if not ids:
             told = "none from the model" if written is None else repr(written)
             raise ValueError(f"continuation of {name} must give at least one token, got {told}")
@@ -130,7 +147,10 @@ class ContinuationTask(Task):
             ids = encoding.ids[first:]
             logs = logits[row, first - 1 : first - 1 + len(ids)].log_softmax(dim=1)
             each = logs.gather(1, torch.tensor(ids, device=logs.device)[:, None])[:, 0].cpu()
-            groups = [[i] for i in range(len(ids))] if target == "tokens" else [list(range(len(ids)))]
+            if isinstance(target, tuple):
+                choices.append(self._parting(row, encoding, ids, first, logs, target[1]))
+                continue
+            groups = [[i] for i in range(len(ids))] if target == TOKENS else [list(range(len(ids)))]
             for group in groups:
                 spans = [encoding.offsets[first + i] for i in group]
                 span = trimmed(encoding.text, spans[0][0], spans[-1][1])
@@ -145,6 +165,34 @@ class ContinuationTask(Task):
                     )
                 )
         return choices
+
+    def _parting(
+        self, row: int, encoding: Encoding, ids: Sequence[int], first: int, logs: Tensor, contrast: str
+    ) -> Choice:
+        """Choose the first token that differs from that of another continuation, and the other's in its place."""
+        field = encoding.fields[-1]
+        before = encoding.text[: field.start]
+        body = self._body(before)
+        others = self._tokens(before + contrast, body, contrast)
+        n = next((i for i, (one, other) in enumerate(zip(ids, others, strict=False)) if one != other), None)
+        if n is None:
+            raise ValueError(
+                f"contrast must differ from the continuation in a token that both have, got {contrast!r} beside "
+                f"{encoding.text[field.start :]!r}"
+            )
+        chosen = torch.tensor([ids[n], others[n]], device=logs.device)
+        names = (encoding.tokens[first + n], str(self.tokenizer.convert_ids_to_tokens([others[n]])[0]))
+        shown = tuple(str(self.tokenizer.decode([i])).strip() or name for i, name in zip(chosen, names, strict=True))
+        span = trimmed(encoding.text, *encoding.offsets[first + n])
+        return Choice(
+            row,
+            # An id beyond the vocabulary means a token that is subtracted, at the same position.
+            (first - 1 + n, ids[n], logs.shape[1] + others[n]),
+            0,
+            shown,
+            tuple(logs[n, chosen].exp().tolist()),
+            span if span[0] < span[1] else None,
+        )
 
     def keywords(self, places: Tensor) -> dict[str, Any]:
         """Ask only for the logits before the tokens of the continuations, and for no cache, where the model can."""
@@ -170,11 +218,14 @@ class ContinuationTask(Task):
         first, last = _needed(places)
         # A model that gave only the needed logits begins with the first of them.
         begin = places[:, :1] - (first if logits.shape[1] == last - first + 1 else 0)
-        positions = (begin + torch.arange(ids.shape[1], device=ids.device)).clamp(max=logits.shape[1] - 1)
+        subtracted = ids >= logits.shape[2]
+        steps = torch.where(subtracted, 0, torch.arange(ids.shape[1], device=ids.device))
+        positions = (begin + steps).clamp(max=logits.shape[1] - 1)
         rows = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
         picked = logits[rows, positions]
-        numbers = (picked.log_softmax(dim=2) if normalized else picked).gather(2, ids.clamp(min=0)[:, :, None])[:, :, 0]
-        return torch.where(there, numbers, 0).sum(dim=1)
+        columns = torch.where(subtracted, ids - logits.shape[2], ids.clamp(min=0))
+        numbers = (picked.log_softmax(dim=2) if normalized else picked).gather(2, columns[:, :, None])[:, :, 0]
+        return torch.where(there, torch.where(subtracted, -numbers, numbers), 0).sum(dim=1)
 
     def _check_room(self, name: str, room: int | None, n_needed: int) -> None:
         """Require room for a continuation behind the prompt."""
@@ -217,18 +268,19 @@ class ContinuationTask(Task):
         ids: list[int] = row[len(prompt.ids) :].tolist()
         return ids[:-1] if ids and ids[-1] == self.tokenizer.eos_token_id else ids
 
-    def _tokens(self, text: str, prompt: Encoding, continuation: str) -> list[int]:
-        """The tokens of a continuation, cut from those of the whole text where these begin like the prompt."""
-        body, whole, alone = (
-            list(self.tokenizer(one, add_special_tokens=False, verbose=False)["input_ids"])
-            for one in (prompt.text, text, continuation)
-        )
+    def _tokens(self, text: str, body: list[int], continuation: str) -> list[int]:
+        """The tokens of a continuation, cut from those of the whole text where these begin like the prompt's."""
+        whole, alone = self._body(text), self._body(continuation)
         # A token for an unknown word may reach from the prompt into the continuation.
         return (whole[len(body) :] if whole[: len(body)] == body else []) or alone
 
+    def _body(self, text: str) -> list[int]:
+        """The tokens of a text, without special ones."""
+        return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
     def _without_end(self, prompt: Encoding) -> Encoding:
         """Leave out the tokens that the tokenizer adds behind a text."""
-        body = list(self.tokenizer(prompt.text, add_special_tokens=False, verbose=False)["input_ids"])
+        body = self._body(prompt.text)
         n_added = len(prompt.ids) - len(body)
         n_before = next((n for n in range(n_added + 1) if prompt.ids[n : n + len(body)] == body), n_added)
         end = n_before + len(body)
@@ -242,12 +294,9 @@ class ContinuationTask(Task):
 
     def _followed(self, prompt: Encoding, ids: Sequence[int], written: str | None) -> Encoding:
         """Put tokens behind a prompt that keep their embeddings."""
-        texts = self._texts_of(prompt.ids, ids)
+        texts = texts_of(self.tokenizer, prompt.ids, ids)
         continuation = texts[-1] if written is None else written
         start, whole = len(prompt.text), prompt.text + continuation
-        # A token may be a part of a character, which a decoder shows as one of its own.
-        ends = [min(start + len(text), len(whole)) for text in texts[:-1]] + [len(whole)]
-        ends = list(accumulate(ends, max))
         values = {"attention_mask": 1, "token_type_ids": 0}
         return replace(
             prompt,
@@ -257,21 +306,10 @@ class ContinuationTask(Task):
                 for name, row in prompt.inputs.items()
             },
             tokens=(*prompt.tokens, *map(str, self.tokenizer.convert_ids_to_tokens(list(ids)))),
-            offsets=(*prompt.offsets, *pairwise([start, *ends])),
+            offsets=(*prompt.offsets, *places_of(texts, start, len(whole))),
             special=(*prompt.special, *[True] * len(ids)),
             fields=(*(prompt.fields or (Field("text", 0, start),)), Field("continuation", start, len(whole))),
         )
-
-    def _texts_of(self, prompt: Sequence[int], ids: Sequence[int]) -> list[str]:
-        """The text up to each token, with the space that some decoders only keep behind other text."""
-        before = str(self.tokenizer.decode(list(prompt)))
-        texts = []
-        for n in range(1, len(ids) + 1):
-            whole = str(self.tokenizer.decode([*prompt, *ids[:n]]))
-            texts.append(
-                whole[len(before) :] if whole.startswith(before) else str(self.tokenizer.decode(list(ids[:n])))
-            )
-        return texts
 
     def _logits(self, output: Any) -> Tensor:
         return self.part_of(output, "logits", "B", "T", "V")

@@ -60,7 +60,7 @@ def check_task(
         together = _ask(name, text_model, task, encoder, encodings)
         _check_choices(name, together, [number for number, group in enumerate(groups) for _ in group])
         _check_values(name, together)
-        if text_model.hides_padding(encoder):
+        if text_model.hides_padding(encoder, task.inputs_for):
             alone = [_ask(name, text_model, task, encoder, group) for group in groups]
             values = torch.cat([_at_input(one) for one in alone])
             must_be_close(
@@ -115,7 +115,8 @@ def _check_values(name: str, questions: Questions) -> None:
 def _check_log_probability(name: str, model: TextModel, task: Task, questions: Questions) -> None:
     question = questions.by_baseline[0]
     with torch.no_grad():
-        output = model.output(**dict(zip(questions.names, question.columns, strict=True)))
+        columns = dict(zip(questions.names, question.columns, strict=True))
+        output = model.output(**columns, **task.keywords(question.places))
         logs = task.log_probability(output, question.places)
     if logs is not None and (logs.shape != (len(question.places),) or bool((logs > 1e-6).any())):
         raise ContractError(f"{name}.log_probability must give numbers of at most 0, shape (N,), got {logs.tolist()}")

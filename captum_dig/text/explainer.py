@@ -518,7 +518,7 @@ class TextExplainer:
     def _pads(self) -> bool:
         # A cached property of Python 3.11 would hold its lock while this waits for other threads' explanations.
         if self._hides_padding is None:
-            self._hides_padding = self.classifier.hides_padding(self.encoder)
+            self._hides_padding = self.classifier.hides_padding(self.encoder, self.task.inputs_for)
         return self._hides_padding
 
     def rows_at_once(self, internal_batch_size: int) -> int:

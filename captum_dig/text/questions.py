@@ -94,7 +94,7 @@ def ask(
     fixed = ids.new_tensor([[*e.special, *[True] * (ids.shape[1] - len(e.ids))] for e in encodings], dtype=torch.bool)
     ends = model.embed(ids)
     with torch.no_grad():
-        output = model.output_from(ends, **inputs)
+        output = model.output_from(ends, **inputs, **task.inputs_for(encodings))
     choices = task.choose(output, encodings, wanted)
     if not choices:
         return Questions((), (), tuple(inputs))
@@ -181,7 +181,9 @@ def nearest_to_even(
     """
     question = questions.by_baseline[0].take(torch.tensor([row], device=questions.by_baseline[0].inputs.device))
     ids = dict(zip(questions.names, question.columns, strict=True))["input_ids"]
-    forward = ScalarModel(model, questions.names, lambda output, places: probable(task.log_probability(output, places)))
+    forward = ScalarModel(
+        model, questions.names, lambda output, places: probable(task.log_probability(output, places)), task.keywords
+    )
     found = []
     for candidate in candidates:
         baseline = model.embed(torch.where(question.fixed, ids, candidate))

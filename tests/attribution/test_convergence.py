@@ -4,7 +4,6 @@ import pytest
 import torch
 import transformers
 from captum.attr import DeepLift, IntegratedGradients, LayerIntegratedGradients
-from tests.models.test_model import build
 from torch import nn
 
 from captum_dig import (
@@ -17,6 +16,7 @@ from captum_dig import (
     Vocabulary,
     convergence_report,
 )
+from tests.models.test_model import build
 from tests.tiny_models import tiny_classifier
 
 

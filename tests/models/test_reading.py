@@ -5,12 +5,12 @@ import warnings
 import pytest
 import transformers
 from hypothesis import given, settings
-from tests.models.test_model import build
-from tests.models.test_words import check
 
 from captum_dig import TextExplainer
 from captum_dig.models.encoding import TextEncoder
 from captum_dig.models.places import find_places
+from tests.models.test_model import build
+from tests.models.test_words import check
 from tests.slow_kinds import SLOW
 from tests.texts import texts
 

@@ -118,7 +118,8 @@ def test_the_task_follows_from_the_class_of_the_model(models, tokenizer, name):
 
 
 def test_every_task_of_the_catalogue_is_tested():
-    assert set(CATALOGUE.names("task")) == set(SAMPLES)
+    # Two have files of their own.
+    assert set(CATALOGUE.names("task")) == {*SAMPLES, "sequence", "similarity"}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -590,3 +591,29 @@ def test_a_text_without_an_entity_has_no_result(models, tokenizer, monkeypatch):
         compare(found, ["dull"], ["random"], n_curve_texts=0)
     with pytest.raises(ValueError, match="protocols must be 'default' for TokenTask, got 'paper', which deletes"):
         compare(explainer(models, tokenizer, "tokens"), ["a film"], ["random"], protocols=["paper"])
+
+
+def test_one_continuation_rather_than_another(models, tokenizer):
+    result = explained(
+        models, tokenizer, "continuation", PREMISE, continuation=" with music", contrast=" with great plot"
+    )
+    music, great = tokenizer.convert_tokens_to_ids(["music", "great"])
+    n = len(result.token_ids)
+    check(result, models["continuation"], lambda o: o.logits[:, n - 2, music] - o.logits[:, n - 2, great])
+    assert result.labels == ("music", "great")
+    assert result.settings.contrast == " with great plot"
+    assert result.text[slice(*result.span)] == "music"
+    assert "music rather than with great plot" in " ".join(str(result).split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"contrast": " with"}, r"contrast must differ from the continuation in a token that both have, got ' with'"),
+        ({"contrast": 3}, r"contrast must be another continuation, such as ' London', got 3$"),
+        ({"contrast": " a", "target": "tokens"}, r"target must be 'predicted' beside a contrast, got 'tokens'"),
+    ],
+)
+def test_a_wrong_other_continuation(models, tokenizer, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        explained(models, tokenizer, "continuation", PREMISE, continuation=" with music", **arguments)
