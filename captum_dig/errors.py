@@ -1,4 +1,4 @@
-"""The exceptions that a caller may want to catch, in one tree.
+"""The exceptions that a caller may want to catch, in one tree, and a warning to turn off.
 
 Wrong arguments raise Python's own `ValueError` and `TypeError`. The classes here mark conditions of the data or the
 model that a program can react to. Each is also a `ValueError` or a `TypeError`, which a caller who does not know this
@@ -29,3 +29,7 @@ class TaskError(CaptumDigError, TypeError):
 
 class MissingExtraError(CaptumDigError, ImportError):
     """A package that only some users need, and that is not installed."""
+
+
+class BaselineWarning(UserWarning):
+    """The model is sure of the explained number at the baseline already, so words that speak for it score little."""

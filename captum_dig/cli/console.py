@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from captum_dig.errors import CaptumDigError
+from captum_dig.errors import BaselineWarning, CaptumDigError
 from captum_dig.visualization import visible
 
 # Rich fills lines of any width, and shows nothing where there is no room.
@@ -99,7 +99,9 @@ def warnings_as_lines(console: Console) -> Iterator[None]:
     """Show this package's warnings as one line each, and nobody else's."""
 
     def show(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:
-        if issubclass(category, UserWarning) and Path(filename).is_relative_to(Path(__file__).parents[1]):
+        # What a picture says of its baseline stands above the words.
+        told = issubclass(category, UserWarning) and not issubclass(category, BaselineWarning)
+        if told and Path(filename).is_relative_to(Path(__file__).parents[1]):
             say("warning", str(message), console)
 
     with warnings.catch_warnings():

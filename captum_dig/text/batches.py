@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.attribution.integral import standard_error
+from captum_dig.errors import BaselineWarning
 from captum_dig.methods.base import AttributionMethod, Plan
 from captum_dig.methods.scoring import by_word, score
 from captum_dig.models.encoding import Encoding, TextEncoder
@@ -119,6 +120,14 @@ class BatchExplainer:
         )
         if self.method.completes and far:
             self._warn_of_zeros()
+        if any(nearer):
+            warnings.warn(
+                f"baseline {self.settings.baseline!r} is no neutral start for some texts: the model is sure of the "
+                "explained number there already, so words that speak for it score little; "
+                "baseline='even' takes the one of pad, mask and unk that is nearest to even odds for each text",
+                BaselineWarning,
+                stacklevel=2,
+            )
         return results
 
     def _samples(self, encodings: Sequence[Encoding], wanted: Sequence[Any]) -> list[tuple[list[Encoding], list[Any]]]:

@@ -525,7 +525,7 @@ def no_model(monkeypatch):
         ([TEXT, "--overflow", "wrap"], "--overflow must be one of 'truncate', 'windows', 'error', got 'wrap'"),
         (
             [TEXT, "--task", "labels2"],
-            "--task must be one of 'labels', 'zero_shot', 'tokens', 'spans', 'masked_word', 'continuation', got 'labels2'",
+            "--task must be one of 'labels', 'zero_shot', 'tokens', 'spans', 'masked_word', 'continuation', 'sequence', 'similarity', got 'labels2'",
         ),
         (
             [TEXT, "--format", "xml"],
@@ -658,9 +658,11 @@ def test_a_model_that_is_not_there(run):
 def test_a_model_that_is_no_classifier(run, folder, tmp_path):
     tiny_tokenizer().save_pretrained(tmp_path / "bare")
     DistilBertModel(tiny_classifier(20).config).save_pretrained(tmp_path / "bare")
-    line = one_line(run(TEXT, model=tmp_path / "bare"))
+    line = one_line(run(TEXT, "--task", "labels", model=tmp_path / "bare"))
     assert line.startswith("error: model must be a fine-tuned sequence classifier, got ")
     assert "classifier.weight" in line
+    # Without a head it is a model of embeddings, which compares two texts.
+    assert "the text must be a mapping with 'text' and 'text_pair'" in one_line(run(TEXT, model=tmp_path / "bare"))
 
 
 def test_an_error_of_ours_is_not_blamed_on_the_user(run, monkeypatch):

@@ -1,11 +1,13 @@
 """Baselines that have decided already, and the one that is nearest to even odds."""
 
 import json
+import warnings
 
 import pytest
 import torch
 
 from captum_dig import ModelError, TextAttribution, TextExplainer, compare
+from captum_dig.errors import BaselineWarning
 from captum_dig.text.results import probability_of
 from tests.tiny_models import tiny_classifier, tiny_tokenizer
 
@@ -66,6 +68,20 @@ def test_a_baseline_that_has_decided_is_named_with_a_better_one(tokenizer):
         assert f"nearer to even odds: {name} ({100 * probability:.1f} %)" in shown
         assert "no neutral start" in result.to_html()
     assert TextAttribution.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+def test_such_a_baseline_is_warned_of_once(tokenizer):
+    explain = make(biased(tokenizer, 3.0), tokenizer).explain
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        results = explain(TEXTS, "POSITIVE", n_steps=8)
+    assert any(result.even_baseline for result in results)
+    (warning,) = caught
+    assert warning.category is BaselineWarning
+    assert "baseline '[PAD]' is no neutral start for some texts" in str(warning.message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explain(TEXTS, "POSITIVE", "even", n_steps=8)
 
 
 def test_nothing_is_said_of_a_neutral_baseline_or_a_difference(tokenizer):
