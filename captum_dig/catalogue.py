@@ -275,5 +275,6 @@ CATALOGUE: Final = Catalogue(
             "one page: words against the numbers explained for a text",
         ),
         Entry("svg", "format", "SVG", "captum_dig.visualization.svg:SvgFormat", "a drawing of the words, with bars"),
+        Entry("png", "format", "PNG", "captum_dig.visualization.png:PngFormat", "the same drawing in pixels"),
     )
 )

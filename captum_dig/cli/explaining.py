@@ -1,6 +1,7 @@
 """The command that explains texts."""
 
 import io
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -208,6 +209,8 @@ def explain(
         raise ValueError("--format must come with --data where it is parquet, got no --data; name the table with it")
     if out is not None and format_name is None:
         raise ValueError(f"--out must come with --format, got {str(out)!r} alone; name a format, such as --format json")
+    if format_name is not None and out is None and sys.stdout.isatty() and _is_binary(context.obj, format_name):
+        raise ValueError(f"--out must name a file for --format {format_name}, which a terminal cannot show")
     formats = {"--html": "html", "--json": "json"} | ({} if format_name is None else {"--out": format_name})
     paths = {"--html": html, "--json": json_path, "--out": out or (None if format_name is None else DASH)}
     outputs = {option: path for option, path in paths.items() if path is not None}
@@ -241,19 +244,25 @@ def explain(
         raise Exit(2)
 
 
+def _is_binary(catalogue: Catalogue, format_name: str) -> bool:
+    return bool(catalogue.find(format_name, "format").load().binary)
+
+
 def _length(sample: str | Mapping[str, str]) -> int:
     return len(sample) if isinstance(sample, str) else len("\n".join(sample.values()))
 
 
 def _contents(
     results: Sequence[TextAttribution], formats: Mapping[str, str], catalogue: Catalogue
-) -> dict[str, Callable[[], str]]:
+) -> dict[str, Callable[[], str | bytes]]:
     """Say how to write each output; a format is imported where its turn comes."""
 
-    def written(name: str) -> str:
-        stream = io.StringIO()
-        catalogue.find(name, "format").make()(results, stream)
-        return stream.getvalue()
+    def written(name: str) -> str | bytes:
+        made = catalogue.find(name, "format").make()
+        stream = io.BytesIO() if made.binary else io.StringIO()
+        made(results, stream)
+        content: str | bytes = stream.getvalue()
+        return content
 
     return {option: partial(written, name) for option, name in formats.items()}
 

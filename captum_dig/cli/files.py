@@ -28,14 +28,15 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Mapping[str, Path | None]
         write(option, path, None)
 
 
-def write_all(outputs: Mapping[str, Path], contents: Mapping[str, Callable[[], str]]) -> bool:
+def write_all(outputs: Mapping[str, Path], contents: Mapping[str, Callable[[], str | bytes]]) -> bool:
     """Write contents to every output that takes it, and say which does not; True if all do."""
     complete = True
     for option, path in outputs.items():
         content = contents[option]()
         try:
             # Half a character, which UTF-8 cannot hold, becomes the escape that JSON has for it.
-            write(option, path, content.encode("utf-8", "backslashreplace"))
+            data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+            write(option, path, data)
         except ValueError as error:
             complete = False
             say("error", str(error))

@@ -6,10 +6,11 @@ the catalogue.
 
 from __future__ import annotations
 
+import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TextIO, final
+from typing import IO, Any, ClassVar, Protocol, TextIO, final
 
 from captum_dig.visualization.base import Picture
 from captum_dig.visualization.terminal import plain_text
@@ -31,6 +32,9 @@ class Drawable(Protocol):
 class Format(ABC):
     """A way to write results. Subclasses implement `write`.
 
+    Attributes:
+        binary: Whether `write` gets a stream of bytes; else it gets one of text.
+
     Example:
         >>> import sys
         >>> class Words(Format):
@@ -40,23 +44,29 @@ class Format(ABC):
         >>> Words()([], sys.stdout)
     """
 
+    binary: ClassVar[bool] = False
+
     @abstractmethod
-    def write(self, results: Iterable[Drawable], file: TextIO) -> None:
-        """Write results to a stream of text, in order."""
+    def write(self, results: Iterable[Drawable], file: Any) -> None:
+        """Write results to a stream of text, in order; of bytes if the format is binary."""
 
     @final
-    def __call__(self, results: Iterable[Drawable], file: TextIO) -> None:
+    def __call__(self, results: Iterable[Drawable], file: IO[Any]) -> None:
         """Write results, and check the arguments.
 
         Args:
             results: The results.
-            file: A stream of text.
+            file: A stream of text, or of bytes if the format is binary.
 
         Raises:
-            TypeError: If `file` is no stream of text, or an item is no result.
+            TypeError: If `file` is no such stream, or an item is no result.
         """
-        if not hasattr(file, "write"):
-            raise TypeError(f"file must be a stream of text, got {type(file).__name__}; open the file first")
+        kind = "bytes" if self.binary else "text"
+        if not hasattr(file, "write") or isinstance(file, io.TextIOBase) == self.binary:
+            raise TypeError(
+                f"file must be a stream of {kind}, got {type(file).__name__}; open the file first, "
+                f"with mode {'wb' if self.binary else 'w'!r}"
+            )
         listed = list(results)
         for result in listed:
             if not hasattr(result, "to_picture") or not hasattr(result, "to_dict"):

@@ -25,7 +25,10 @@ def written(name, results):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("name", CATALOGUE.names("format"))
+TEXTS = [entry.name for entry in CATALOGUE if entry.kind == "format" and not entry.load().binary]
+
+
+@pytest.mark.parametrize("name", TEXTS)
 def test_every_format_writes_each_result_in_order(name, results):
     text = written(name, results)
     assert text.endswith("\n")
@@ -130,3 +133,37 @@ def test_wrong_arguments_are_named(results):
         Nothing()(results, "page.html")
     with pytest.raises(TypeError, match="results must hold results such as TextAttribution, got str"):
         Nothing()(["a fine film"], io.StringIO())
+
+
+def png(results):
+    stream = io.BytesIO()
+    CATALOGUE.find("png", "format").make()(results, stream)
+    return stream.getvalue()
+
+
+def test_a_drawing_in_pixels(results, nasty):
+    from matplotlib.image import imread
+
+    pixels = imread(io.BytesIO(png(results)))
+    assert pixels.shape[1] == 2 * (2 * 16 + 80 * 9.6)
+    scores = results[0].word_scores + results[1].word_scores
+    # The paper, and bars in the colours of the signs.
+    for color, wanted in (("#ffffff", True), ("#f06a60", max(scores) > 0), ("#5c96f5", min(scores) < 0)):
+        rgb = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        assert bool((abs(pixels[:, :, :3] - rgb).max(axis=2) < 0.01).any()) == wanted
+    assert png(results) == png(results)
+    assert len(imread(io.BytesIO(png([*results, *nasty])))) > len(pixels)
+    assert png([])
+
+
+@pytest.mark.parametrize(
+    ("name", "stream", "message"),
+    [
+        ("png", io.StringIO(), "file must be a stream of bytes, got StringIO; open the file first, with mode 'wb'"),
+        ("text", io.BytesIO(), "file must be a stream of text, got BytesIO; open the file first, with mode 'w'"),
+        ("png", "a.png", "file must be a stream of bytes, got str; open the file first, with mode 'wb'"),
+    ],
+)
+def test_a_wrong_stream(name, stream, message, results):
+    with pytest.raises(TypeError, match=message):
+        CATALOGUE.find(name, "format").make()(results, stream)
