@@ -28,11 +28,6 @@ def picture_of(result: TextAttribution) -> Picture:
     Returns:
         A picture whose segments join to the text exactly.
     """
-    hint = ""
-    if result.settings.method == "none":
-        hint = ", to which these scores need not add up"
-    elif result.delta_percent > LARGE_DELTA_PERCENT:
-        hint = f": large, so raise n_steps above {result.settings.n_steps} or try another baseline"
     predicted, name = _shortened(result.predicted_label), _shortened(result.target_label)
     target = name
     if result.is_regression:
@@ -45,11 +40,10 @@ def picture_of(result: TextAttribution) -> Picture:
     headline = [
         *([("Predicted", predicted)] if decided else []),
         ("Explained", f"{result.settings.output.replace('_', '-')} of {target}{_rather_than(result)}"),
-        ("Output", f"{result.input_value:.4g} ({result.baseline_value:.4g} at the baseline)"),
-        ("Delta", f"{result.delta:.2g} ({short(result.delta_percent)} % of the difference){hint}"),
     ]
-    if result.error_percent is not None:
-        headline[-1] = ("Error", _errors(result))
+    numbers = [("Output", f"{result.input_value:.4g} ({result.baseline_value:.4g} at the baseline)")]
+    error, large = _delta(result) if result.error_percent is None else _error(result)
+    (headline if large else numbers).append(error)
     if result.even_baseline is not None:
         better, probability = result.even_baseline
         headline.append(
@@ -80,6 +74,8 @@ def picture_of(result: TextAttribution) -> Picture:
         tokens=tuple(map(TokenRow, result.tokens, result.token_scores, result.anchors)),
         factor="" if result.settings.contrast else _FACTORS.get(result.settings.output, ""),
         label=_side(result),
+        numbers=tuple(numbers),
+        footing=_footing(result),
     )
 
 
@@ -96,19 +92,40 @@ def _rather_than(result: TextAttribution) -> str:
     return "" if other is None else f", less that of {other}"
 
 
-def _errors(result: TextAttribution) -> str:
-    """Write both errors, and how the number of gradients was found."""
+def _delta(result: TextAttribution) -> tuple[tuple[str, str], bool]:
+    """Write the delta, and tell whether it is too large to stand aside."""
+    hint, large = "", False
+    if result.settings.method == "none":
+        hint = ", to which these scores need not add up"
+    elif result.delta_percent > LARGE_DELTA_PERCENT:
+        hint, large = f": large, so raise n_steps above {result.settings.n_steps} or try another baseline", True
+    return ("Delta", f"{result.delta:.2g} ({short(result.delta_percent)} % of the difference){hint}"), large
+
+
+def _error(result: TextAttribution) -> tuple[tuple[str, str], bool]:
+    """Write both errors, and tell whether they are too large to stand aside."""
     parts = [f"about {short(result.error_percent or 0.0)} % from the integration"]
     if result.spread_percent is not None:
         parts.append(f"{short(result.spread_percent)} % from the draw of the orders")
-    n_steps = result.settings.n_steps
+    end, large = "", False
     if result.converged is not None:
         end = ", within the tolerance" if result.converged else ", above the tolerance: raise max_steps"
+        large = not result.converged
     elif (result.error_percent or 0.0) > LARGE_ERROR_PERCENT:
-        end = f": large, so raise n_steps above {n_steps}"
-    else:
-        end = ""
-    return f"{' and '.join(parts)}, with {n_steps} gradients{end}"
+        end, large = f": large, so raise n_steps above {result.settings.n_steps}", True
+    return ("Error", f"{' and '.join(parts)}{end}"), large
+
+
+def _footing(result: TextAttribution) -> str:
+    """Write the origin of the scores in one line."""
+    settings = result.settings
+    parts = [settings.strategy if settings.seed is None else f"{settings.strategy}, seed {settings.seed}"]
+    there = result.baseline_probability
+    at = "" if there is None else f", where {_shortened(result.target_label)} has {_percent(there)}"
+    parts.append(f"baseline {settings.baseline}{at}")
+    if settings.n_steps:
+        parts.append(f"{settings.n_steps} gradient{'s' * (settings.n_steps > 1)}")
+    return "; ".join(parts)
 
 
 def _shortened(label: str) -> str:

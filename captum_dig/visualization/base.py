@@ -229,6 +229,8 @@ class Picture:
         tokens: The rows of the token table; if there are none, the scored segments fill it.
         factor: The name of the number that a score of s multiplies by exp(s), such as ``"odds"``; empty for none.
         label: What words of positive scores speak for, such as ``"POSITIVE"``; empty if it has no name.
+        numbers: Pairs of name and value for specialists, such as the errors; behind a fold where there is one.
+        footing: One line about the origin of the scores: the path, the baseline, the number of gradients.
 
     Raises:
         TypeError: `segments` holds something else than `Segment`s.
@@ -245,9 +247,11 @@ class Picture:
     tokens: tuple[TokenRow, ...] = ()
     factor: str = ""
     label: str = ""
+    numbers: tuple[tuple[str, str], ...] = ()
+    footing: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("segments", "headline", "settings", "tokens"):
+        for name in ("segments", "headline", "settings", "tokens", "numbers"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for segment in self.segments:
             if not isinstance(segment, Segment):

@@ -42,13 +42,17 @@ class MarkdownFormat(Format):
 
 def _markdown(result: Drawable) -> str:
     picture = result.to_picture()
-    above = "\n".join(f"- **{_plain(name)}:** {_plain(value)}" for name, value in picture.headline)
+    above, below = (
+        "\n".join(f"- **{_plain(name)}:** {_plain(value)}" for name, value in pairs)
+        for pairs in (picture.headline, picture.numbers)
+    )
     quoted = "\n".join(f"> {_plain(line)}" for line in picture.text.split("\n"))
     rows = [
         f"| {_plain(word.text)} | {picture.scale.show(word.score, word.error)}{'' if word.settled else ' ?'} |"
         for word in sorted(picture.words, key=lambda word: -picture.scale.strength(word.score))
     ]
-    return "\n\n".join(part for part in (above, quoted, "\n".join(["| word | score |", "|---|---:|", *rows])) if part)
+    table = "\n".join(["| word | score |", "|---|---:|", *rows])
+    return "\n\n".join(part for part in (above, quoted, table, _plain(picture.footing), below) if part)
 
 
 def _plain(text: str) -> str:

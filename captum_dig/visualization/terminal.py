@@ -26,6 +26,8 @@ _RAMPS: dict[bool, tuple[Color, ...]] = {
     False: ((215, 215, 255), (175, 175, 255), (135, 175, 255), (95, 135, 255), (0, 0, 215)),
 }
 _UNCOLORED_BELOW = 0.08
+# Weaker words share one line of the ranked list.
+_GROUPED_BELOW = 0.05
 _BAR_CELLS = 20
 _MARKS = 3
 
@@ -98,17 +100,34 @@ class TerminalText:
         if self.picture.words:
             yield Text()
             yield self._ranking(colored=colored, ascii_only=options.ascii_only)
-        if left := len(self.picture.words) - len(self._ranked()):
-            yield Text(f"… and {left} weaker" if not options.ascii_only else f"... and {left} weaker")
+        ranked = self._ranked()
+        if left := [word for word in self.picture.words if not any(word is one for one in ranked)]:
+            yield self._rest(left, ascii_only=options.ascii_only)
         if self.picture.scale.maximum:
             yield _legend(self.picture, colored=colored)
-        if not all(word.settled for word in self._ranked()):
+        if not all(word.settled for word in ranked):
             yield Text("? The sign is not settled: other orders of the words may give the other one.")
+        if self.picture.footing or self.picture.numbers:
+            yield Text()
+        if self.picture.footing:
+            yield Text(visible(self.picture.footing), style="dim")
+        yield from (_pair(name, value, style="dim") for name, value in self.picture.numbers)
+
+    def _rest(self, words: list[Segment], *, ascii_only: bool) -> Text:
+        """Group the weak words: punctuation and small words mostly."""
+        from rich.text import Text
+
+        total = self.picture.scale.show(sum(word.score or 0.0 for word in words))
+        count = f"{len(words)} weaker word{'s' * (len(words) > 1)}"
+        return Text(f"{'...' if ascii_only else '…'} and {count}, together {total}")
 
     def _ranked(self) -> list[Segment]:
         words = self.picture.words
         broken = [word for word in words if not math.isfinite(word.score or 0.0)]
+        scale = self.picture.scale
         sound = [word for word in words if math.isfinite(word.score or 0.0)]
+        # The strongest stays, also if all scores are 0.
+        sound = [word for word in sound if scale.strength(word.score) >= _GROUPED_BELOW or not scale.maximum]
         sound.sort(key=lambda word: -abs(word.score or 0.0))
         return broken + sound[: self.top]
 
@@ -190,10 +209,10 @@ def plain_text(picture: Picture, *, width: int = 80, top: int = 10) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().split("\n"))
 
 
-def _pair(name: str, value: str) -> Text:
+def _pair(name: str, value: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text.assemble((f"{visible(name)}: ", "bold"), visible(value))
+    return Text.assemble((f"{visible(name)}: ", style or "bold"), (visible(value), style))
 
 
 def _running_text(picture: Picture, *, colored: bool) -> Text:

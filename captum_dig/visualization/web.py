@@ -158,6 +158,7 @@ def _section(picture: Picture, label: str) -> str:
             _pairs(picture.headline),
             html_words(picture),
             _legend(picture),
+            f'<div class="cdig-footing"><bdi>{escaped(picture.footing)}</bdi></div>' if picture.footing else "",
             _table(picture.rows),
             _settings(picture),
             "</section>",
@@ -247,9 +248,10 @@ def _table(rows: tuple[TokenRow, ...]) -> str:
 
 
 def _settings(picture: Picture) -> str:
-    if not picture.settings:
+    if not picture.settings and not picture.numbers:
         return ""
-    return f"<details><summary>Settings</summary>{_pairs(picture.settings)}</details>"
+    name = "Numbers and settings" if picture.numbers else "Settings"
+    return f"<details><summary>{name}</summary>{_pairs((*picture.numbers, *picture.settings))}</details>"
 
 
 def _pairs(pairs: tuple[tuple[str, str], ...]) -> str:

@@ -322,7 +322,8 @@ def test_pictures_show_the_spread_and_mark_words_whose_sign_is_not_settled(expla
     assert page.count("the sign is not settled") == len(settled) - sum(settled)
     assert page.count("The sign is not settled") == 1
     text = plain_text(picture, top=len(settled))
-    assert text.count(" ?\n") == len(settled) - sum(settled)
+    shown = [word for word in picture.words if picture.scale.strength(word.score) >= 0.05]
+    assert text.count(" ?\n") == sum(not word.settled for word in shown)
     assert f"{picture.scale.show(result.word_scores[0], result.word_errors[0])} " in text
     assert "? The sign is not settled" in text
     assert "+-" in ascii_lines(picture)

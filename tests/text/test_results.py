@@ -255,9 +255,10 @@ def test_the_picture_says_what_was_explained_and_how():
     assert picture.headline == (
         ("Predicted", "good (75.0 %)"),
         ("Explained", "logit of bad (25.0 %)"),
-        ("Output", "0.5 (0.25 at the baseline)"),
         ("Delta", "0.12 (50 % of the difference): large, so raise n_steps above 50 or try another baseline"),
     )
+    assert picture.numbers == (("Output", "0.5 (0.25 at the baseline)"),)
+    assert picture.footing.startswith(f"{SETTINGS.strategy}, seed 7; baseline {SETTINGS.baseline}; 50 gradients")
     assert ("seed", "7") in picture.settings
     assert [segment.text for segment in picture.segments] == ["Not", "  ", "unkind", "!"]
     assert [segment.score for segment in picture.segments] == [1.0, None, -0.75, 0.125]
@@ -311,7 +312,9 @@ def test_the_record_for_captum_holds_the_words():
 def test_a_large_delta_is_pointed_out(score, large):
     scores = (0.0, 0.25 + score * 0.25, 0.0, 0.0, 0.0, 0.0)
     found = result(token_scores=scores)
-    shown = dict(found.to_picture().headline)["Delta"]
+    picture = found.to_picture()
+    # A large one stands above the words.
+    shown = dict(picture.headline if large else picture.numbers)["Delta"]
     assert shown.endswith(": large, so raise n_steps above 50 or try another baseline") == large
     assert ("large, so raise n_steps" in str(found)) == large
     assert ("large, so raise n_steps" in found.to_html()) == large

@@ -377,7 +377,7 @@ def test_without_colour_sign_and_strength_can_be_read():
         "+0.900 ████████████████████ great",
         "+0.600 ██████████████       film",
         "-0.310 ███████              dull",
-        "     0                      A",
+        "… and 1 weaker word, together 0",
     ]
     assert "[+] raises" in lines[-1]
 
@@ -434,7 +434,22 @@ def test_what_is_not_a_number_is_listed_first_and_never_left_out():
     assert lines[0] == "good[+++] broken[not a number] fine[++]"
     assert lines[2].split() == ["not", "a", "number", "(nan)", "broken"]
     assert lines[3].split() == ["+1.000", "█" * 20, "good"]
-    assert lines[4] == "… and 1 weaker"
+    assert lines[4] == "… and 1 weaker word, together +0.500"
+
+
+def test_weak_words_share_one_line():
+    pairs = [("good", 1.0), (" ", None), ("of", 0.04), (" ", None), ("of", 0.04), (" ", None), (".", -0.01)]
+    lines = plain_text(picture_of(*pairs)).split("\n")
+    assert lines[2:4] == ["+1.000 ████████████████████ good", "… and 3 weaker words, together +0.070"]
+
+
+def test_the_origin_and_the_numbers_stand_below():
+    picture = picture_of(("good", 1.0), footing="straight <line>", numbers=(("Output", "2 & 1"),))
+    assert plain_text(picture).split("\n")[-2:] == ["straight <line>", "Output: 2 & 1"]
+    page = html_page([picture])
+    assert '<div class="cdig-footing"><bdi>straight &lt;line&gt;</bdi></div>' in page
+    fold = page[page.index("<summary>Numbers and settings") :]
+    assert "<dt>Output</dt><dd><bdi>2 &amp; 1</bdi></dd>" in fold
 
 
 def test_a_console_without_unicode_gets_plain_bars():
@@ -444,7 +459,7 @@ def test_a_console_without_unicode_gets_plain_bars():
     )
     file.flush()
     assert b"#" * 20 in file.buffer.getvalue()
-    assert b"... and 1 weaker" in file.buffer.getvalue()
+    assert b"... and 1 weaker word, together -0.500" in file.buffer.getvalue()
 
 
 def test_a_picture_of_nothing_prints_nothing():
