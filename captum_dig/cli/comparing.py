@@ -13,7 +13,7 @@ from typer import Context, Exit, Option
 
 from captum_dig.cli import models
 from captum_dig.cli.app import app
-from captum_dig.cli.console import is_watched, make_console, progress_bar, say, warnings_as_lines
+from captum_dig.cli.console import is_watched, make_console, progress, say, warnings_as_lines
 from captum_dig.cli.datasets import read_dataset
 from captum_dig.cli.files import DASH, check_outputs, write_all
 from captum_dig.cli.options import (
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 # What the table needs.
 _WIDTH = 80
+# With --curves: enough to see the slope.
+_CURVE_TEXTS = 20
 
 _HELP = (
     "Compare attribution methods: which explains your model best?\n\n"
@@ -88,6 +90,9 @@ def compare(
         list[str] | None,
         Option(help="The column of the texts, or FIELD=NAME for that of a field.", metavar="NAME"),
     ] = None,
+    curves: Annotated[
+        bool, Option("--curves", help="Also show how deltas fall with more gradients: five times the time.")
+    ] = False,
     task: TaskName = "auto",
     labels: OwnLabels = None,
     scored: ScoredFields = None,
@@ -114,11 +119,7 @@ def compare(
             kept.extend([opened.path] if opened is not None else [])
             return opened
 
-        with progress_bar(messages, "Comparing", len(texts), shown=is_watched()) as bar:
-
-            def progress(done: int) -> None:
-                bar.update(bar.task_ids[0], completed=done)
-
+        with progress(messages, "Comparing", "compared", "texts") as tell:
             try:
                 comparison = bench.compare(
                     explainer,
@@ -131,7 +132,8 @@ def compare(
                     protocols=cast("Any", PROTOCOLS[protocol]),
                     seed=seed,
                     journal=journal,
-                    progress=progress,
+                    n_curve_texts=_CURVE_TEXTS if curves else 0,
+                    progress=lambda done: tell(done, len(texts)),
                 )
             except KeyboardInterrupt:
                 for file in kept:

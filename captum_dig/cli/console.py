@@ -1,11 +1,13 @@
 """What commands say, and how: colours, one-line errors and warnings, a bar of progress."""
 
+import math
 import os
 import signal
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
+from typer import echo
 
 from captum_dig.errors import BaselineWarning, CaptumDigError
 from captum_dig.visualization import visible
 
+# Seconds between two lines of progress where nobody watches.
+PAUSE = 10.0
 # Rich fills lines of any width, and shows nothing where there is no room.
 _NARROWEST, _WIDEST = 10, 10_000
 
@@ -123,3 +128,46 @@ def progress_bar(console: Console, work: str, total: int, *, shown: bool) -> Ite
         # Ctrl-C may come while the bar is being switched on or off, and Rich then has no bar to take away.
         with suppress(IndexError):
             bar.stop()
+
+
+@contextmanager
+def progress(console: Console, work: str, done_word: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar to who watches, and a line at first and now and then to who reads a log.
+
+    Args:
+        console: Where the bar is drawn.
+        work: The name of the work, such as "Explaining".
+        done_word: The same for what is done, such as "explained".
+        unit: What is counted, such as "rows".
+
+    Yields:
+        A function of the number that is done and the number of all.
+    """
+    began = time.monotonic()
+    last, first = -math.inf, None
+    with progress_bar(console, work, 1, shown=is_watched()) as bar:
+
+        def tell(done: int, total: int) -> None:
+            nonlocal last, first
+            bar.update(bar.task_ids[0], completed=done, total=total)
+            now = time.monotonic()
+            # What was there at the beginning took no time.
+            first = done - 1 if first is None else first
+            if is_watched() or now - last < PAUSE or done == total or sys.stderr is None:
+                return
+            rate = (done - first) / max(now - began, 1e-9)
+            if (total - done) / rate < PAUSE and last < began:
+                # Done before anybody asks.
+                return
+            last = now
+            speed = f"{rate:.1f} a second" if rate >= 0.1 else f"{1 / rate:.0f} s each"
+            left = _duration((total - done) / rate)
+            echo(f"{done_word} {done:,} of {total:,} {unit}, {speed}, about {left} left", err=True)
+
+        yield tell
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

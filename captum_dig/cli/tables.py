@@ -1,25 +1,21 @@
 """explain --data: a file of texts into a folder of scores."""
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
 from typer import Option, echo
 
-from captum_dig.cli.console import is_watched, make_console, progress_bar, warnings_as_lines
+from captum_dig.cli.console import is_watched, make_console, progress, warnings_as_lines
 from captum_dig.cli.options import file_option
 
 if TYPE_CHECKING:
     from captum_dig.text.explainer import TextExplainer
 
 PANEL = "Data sets"
-# Seconds between two lines of progress where nobody watches.
-_PAUSE = 10.0
 
 
 def _option(meaning: str, metavar: str, **more: Any) -> Any:
@@ -73,7 +69,7 @@ class TableRun:
             with console.status("Loading", spinner="line") if is_watched() else nullcontext():
                 from captum_dig.datasets.running import explain_table
 
-            with _progress(console) as tell:
+            with progress(console, "Explaining", "explained", "rows") as tell:
                 report = explain_table(make, self.data, self.out or Path(), progress=tell, **self.options)
         if sys.stderr is not None:
             parts = [
@@ -85,30 +81,3 @@ class TableRun:
                 *([f"{report.rows_per_second:.1f} rows a second"] if report.n_before < report.n_rows else []),
             ]
             echo(f"{', '.join(parts)}; scores in {self.out}", err=True)
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar to who watches, and a line now and then to who reads a log."""
-    began = last = time.monotonic()
-    first: int | None = None
-    with progress_bar(console, "Explaining", 1, shown=is_watched()) as bar:
-
-        def tell(done: int, total: int) -> None:
-            nonlocal last, first
-            first = done if first is None else first
-            bar.update(bar.task_ids[0], completed=done, total=total)
-            now = time.monotonic()
-            if not is_watched() and now - last >= _PAUSE and sys.stderr is not None:
-                last = now
-                rate = (done - first) / (now - began)
-                left = f", about {_duration((total - done) / rate)} left" if rate > 0 else ""
-                echo(f"explained {done:,} of {total:,} rows, {rate:.1f} a second{left}", err=True)
-
-        yield tell
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -45,7 +45,7 @@ def compare(
     top_fractions: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.5),
     protocols: Sequence[Protocol] = ("default",),
     measures: Sequence[str | Measure] = DEFAULT_MEASURES,
-    n_curve_texts: int = 20,
+    n_curve_texts: int = 0,
     curve_steps: Sequence[int] = (8, 16, 32, 64, 128),
     internal_batch_size: int = 64,
     seed: int = 0,
