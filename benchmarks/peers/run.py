@@ -39,9 +39,9 @@ from captum_dig.models.question import Question
 
 N_STEPS: Final = 48
 SCRIPTS: Final = {
-    "transformers-interpret": "transformers_interpret_.py",
-    "shap": "shap_.py",
-    "time_interpret": "time_interpret_.py",
+    "transformers-interpret": "_transformers_interpret.py",
+    "shap": "_shap.py",
+    "time_interpret": "_time_interpret.py",
 }
 # What each can do besides, from its documentation.
 ABLE: Final = {
@@ -88,7 +88,7 @@ def main() -> None:
         if name in pythons
     }
     found |= alone(ours, arguments.model, texts, seeds)
-    report = {
+    report: dict[str, Any] = {
         "question": (__doc__ or "").splitlines()[0],
         "environment": environment(),
         "settings": {
@@ -231,7 +231,7 @@ def continuation(size: Size, python: str | None) -> dict[str, dict[str, Any]]:
             "rows_at_once": size.rows_at_once,
             "threads": torch.get_num_threads(),
         }
-        inseq = _ask("inseq_.py", python, job)
+        inseq = _ask("_inseq.py", python, job)
     return found | {"inseq": {key: inseq[key] for key in ("version", "transformers", "seconds")}}
 
 
