@@ -274,6 +274,7 @@ CATALOGUE: Final = Catalogue(
             "captum_dig.visualization.matrix:MatrixFormat",
             "one page: words against the numbers explained for a text",
         ),
+        Entry("grid", "format", "grid", "captum_dig.visualization.grid:GridFormat", "the same as a table of scores"),
         Entry("svg", "format", "SVG", "captum_dig.visualization.svg:SvgFormat", "a drawing of the words, with bars"),
         Entry("png", "format", "PNG", "captum_dig.visualization.png:PngFormat", "the same drawing in pixels"),
     )

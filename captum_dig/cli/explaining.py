@@ -38,7 +38,9 @@ from captum_dig.cli.options import (
 from captum_dig.entries import STRATEGIES
 from captum_dig.models.samples import OVERFLOWS
 from captum_dig.text.results import TextAttribution
-from captum_dig.visualization import terminal_text
+from captum_dig.visualization import Picture, terminal_text
+from captum_dig.visualization.grid import TerminalGrid
+from captum_dig.visualization.matrix import same_text
 
 _EXPLAIN_HELP = (
     "Show which words drove the decision of a text model.\n\n"
@@ -226,6 +228,7 @@ def explain(
             # One at a time: as fast on a CPU, shown sooner, and what fails takes no other text with it.
             found = explainer.explain_each(samples, target, **rule, batch_size=1)
         results: list[TextAttribution] = []
+        together: list[Picture] = []
         shown = watched and (len(texts) > 1 or file is not None)
         try:
             # In characters, because the windows of one text are several results.
@@ -235,9 +238,12 @@ def explain(
                     # Both may be on one terminal: the bar makes room.
                     bar.stop()
                     if DASH not in outputs.values():
-                        _print(result, first=number == 0, go_on=bool(outputs))
+                        picture = result.to_picture()
+                        together = _print_grid(together, picture, go_on=bool(outputs))
+                        _print(terminal_text(picture), ruled=number > 0, go_on=bool(outputs))
                     bar.start()
                     bar.advance(bar.task_ids[0], len(result.text))
+                _print_grid(together, None, go_on=bool(outputs))
         finally:
             written = not results or write_all(outputs, _contents(results, formats, context.obj))
     if not written:
@@ -267,13 +273,23 @@ def _contents(
     return {option: partial(written, name) for option, name in formats.items()}
 
 
-def _print(result: TextAttribution, *, first: bool, go_on: bool) -> None:
+def _print(shown: object, *, ruled: bool, go_on: bool) -> None:
+    """Print a picture or a table, below a line if something is above it."""
     screen = make_console()
     try:
-        if not first:
+        if ruled:
             screen.rule(characters="-", style="dim")
-        screen.print(terminal_text(result.to_picture()))
+        screen.print(shown)
     except SystemExit:
         # Rich's answer to a reader that has left. Prints go nowhere from now on, but files may still be wanted.
         if not go_on:
             raise
+
+
+def _print_grid(together: list[Picture], picture: Picture | None, *, go_on: bool) -> list[Picture]:
+    """Collect the pictures of one text; print their scores side by side where another text begins, or at the end."""
+    if together and (picture is None or same_text(picture) != same_text(together[0])):
+        if len(together) > 1:
+            _print(TerminalGrid(tuple(together)), ruled=True, go_on=go_on)
+        together = []
+    return together if picture is None else [*together, picture]

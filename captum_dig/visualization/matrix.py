@@ -27,11 +27,12 @@ class MatrixFormat(Format):
     def write(self, results: Iterable[Drawable], file: TextIO) -> None:
         """Write the page; results of the same text that follow each other share a heat map and its colours."""
         pictures = [result.to_picture() for result in results]
-        sections = [_section(list(group)) for _, group in groupby(pictures, key=_key)]
+        sections = [_section(list(group)) for _, group in groupby(pictures, key=same_text)]
         file.write(html_document(sections or ["<p>No texts.</p>"], title="Word attributions", style=_STYLE) + "\n")
 
 
-def _key(picture: Picture) -> tuple[str, tuple[str, ...]]:
+def same_text(picture: Picture) -> tuple[str, tuple[str, ...]]:
+    """Return what pictures of the same text have in common: the text and its words."""
     return picture.text, tuple(word.text for word in picture.words)
 
 
@@ -39,7 +40,7 @@ def _section(pictures: Sequence[Picture]) -> str:
     scale = Scale.of(word.score for picture in pictures for word in picture.words)
     head = "".join(f'<th scope="col">{escaped(word.text)}</th>' for word in pictures[0].words)
     rows = "\n".join(
-        f'<tr><th scope="row">{escaped(_name(picture))}</th>'
+        f'<tr><th scope="row">{escaped(name_of(picture))}</th>'
         f"{''.join(_cell(word, picture, scale) for word in picture.words)}</tr>"
         for picture in pictures
     )
@@ -51,7 +52,7 @@ def _section(pictures: Sequence[Picture]) -> str:
     )
 
 
-def _name(picture: Picture) -> str:
+def name_of(picture: Picture) -> str:
     """The marked part of the text, or else the explained number."""
     marked = "".join(segment.text for segment in picture.segments if segment.marked).strip()
     return marked or picture.explained
@@ -59,5 +60,5 @@ def _name(picture: Picture) -> str:
 
 def _cell(word: Segment, picture: Picture, scale: Scale) -> str:
     color = tint(word.score, scale.strength(word.score))
-    told = escaped(f"{word.text} on {_name(picture)}: {picture.told(word)}")
+    told = escaped(f"{word.text} on {name_of(picture)}: {picture.told(word)}")
     return f'<td style="background-color:{color}" title="{told}"></td>'

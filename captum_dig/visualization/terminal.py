@@ -229,7 +229,7 @@ def _running_text(picture: Picture, *, colored: bool) -> Text:
         if segment.marked and not before:
             text.append(">>")
         text.append(
-            visible(segment.text), style="dim" if segment.muted else _style(segment.score, scale, colored=colored)
+            visible(segment.text), style="dim" if segment.muted else score_style(segment.score, scale, colored=colored)
         )
         if segment.score is not None and not math.isfinite(segment.score):
             text.append("[not a number]")
@@ -249,11 +249,12 @@ def _legend(picture: Picture, *, colored: bool) -> Text:
     positive, negative = map(visible, picture.sides)
     if not colored:
         return Text(f"[+] {positive}, [-] {negative}; more signs, more strongly.")
-    red, blue = (_style(score, Scale(1.0), colored=True) for score in (1.0, -1.0))
+    red, blue = (score_style(score, Scale(1.0), colored=True) for score in (1.0, -1.0))
     return Text.assemble((" Red ", red), f" {positive}, ", (" blue ", blue), f" {negative}.")
 
 
-def _style(score: float | None, scale: Scale, *, colored: bool) -> str:
+def score_style(score: float | None, scale: Scale, *, colored: bool) -> str:
+    """Choose the colours of a score, as Rich names them; none for a weak one."""
     strength = scale.strength(score)
     if score is None or not colored or strength < _UNCOLORED_BELOW:
         return ""

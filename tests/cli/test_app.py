@@ -529,7 +529,7 @@ def no_model(monkeypatch):
         ),
         (
             [TEXT, "--format", "xml"],
-            "--format must be one of 'text', 'html', 'json', 'jsonl', 'csv', 'markdown', 'latex', 'matrix', 'svg', 'png', got 'xml'",
+            "--format must be one of 'text', 'html', 'json', 'jsonl', 'csv', 'markdown', 'latex', 'matrix', 'grid', 'svg', 'png', got 'xml'",
         ),
         (
             [TEXT, "--out", "out.json"],

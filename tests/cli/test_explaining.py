@@ -54,6 +54,18 @@ def test_one_command_for_each_task(folders, name, arguments, shown):
         assert part.casefold() in result.stdout.casefold()
 
 
+def test_the_numbers_of_one_text_stand_side_by_side_at_the_end(folders):
+    result = explain(
+        folders, "continuation", "the plot was", "--field", "continuation= dull film", "--target", "tokens"
+    )
+    table = [line.split() for line in result.stdout.splitlines()[-4:]]
+    assert table[0] == ["dull", "film"]
+    assert [row[0] for row in table[1:]] == ["the", "plot", "was"]
+    assert all(float(score) is not None for row in table[1:] for score in row[1:])
+    alone = explain(folders, "continuation", "the plot was", "--field", "continuation= dull")
+    assert "---" not in alone.stdout.replace("[---]", "")
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_fields_are_columns_of_a_table(folders, tmp_path, ending):
     table = tmp_path / f"pairs.{ending}"
