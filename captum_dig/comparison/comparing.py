@@ -23,7 +23,7 @@ from captum_dig.methods.base import AttributionMethod, Plan
 from captum_dig.methods.identity import identity
 from captum_dig.metrics.faithfulness import Protocol
 from captum_dig.metrics.measures import Measure, load_measure
-from captum_dig.models.samples import as_samples
+from captum_dig.models.samples import Sample, as_samples
 from captum_dig.quadrature import check_method
 from captum_dig.text.explainer import TextExplainer
 from captum_dig.text.questions import EVEN
@@ -36,7 +36,7 @@ DEFAULT_MEASURES: Final = CATALOGUE.defaults("measure")
 
 def compare(
     explainer: TextExplainer,
-    texts: Sequence[str],
+    texts: Sequence[Sample],
     methods: Sequence[str | AttributionMethod] = DEFAULT_METHODS,
     baselines: Sequence[str | tuple[str, ...]] = ("pad",),
     *,
@@ -58,7 +58,7 @@ def compare(
 
     Args:
         explainer: The model, and the settings of the paths: anchors, neighbours, candidates.
-        texts: The texts.
+        texts: The texts, or mappings from the names of their fields to texts.
         methods: Names of the catalogue's paths, searches and methods, or methods of your own.
         baselines: The tokens that replace every word, as in `TextExplainer.explain`; each method runs from each. A
             tuple of tokens is one baseline: its tokens share the gradients, and the scores are averaged.
