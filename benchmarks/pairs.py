@@ -77,7 +77,7 @@ def main() -> None:
     folder = arguments.model or Path(TextExplainer.demo().classifier.model.config._name_or_path)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     torch.manual_seed(0)
-    model: Any = AutoModelForSequenceClassification.from_pretrained(folder, id2label=LABELS)
+    model: Any = AutoModelForSequenceClassification.from_pretrained(folder, id2label=LABELS, dtype=torch.float32)
     seconds = clock(lambda: train(model, tokenizer, sets["train"], 2 if arguments.tiny else arguments.batches))
     samples, wanted = pairs(sets["test"], 3 if arguments.tiny else arguments.n, -1)
     explainer = TextExplainer(model, tokenizer, name="pairs", cache=False)
