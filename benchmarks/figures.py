@@ -33,11 +33,12 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "20 tokens and 50 steps took {end_to_end-h200|time|ratio|.1f} times as long as Captum's straight line",
         "HNSW found {V|bert-sst2|hnsw|recall|100*.0f} % of the neighbours, and an IVF index that had found nearly all "
         "in random rows {V|bert-sst2|ivf|recall|100*.0f} %",
-        "two workers explain {W|workers: 2|texts_per_second ÷ W|workers: 1|texts_per_second|.2f} times the texts of one",
+        "two workers explain {W|workers: 2|texts_per_second ÷ W|workers: 1|texts_per_second|.2f} times the texts of "
+        "one",
     ),
     "benchmarks/README.md": (
-        "| {path_speed|greedy|warm_ms|.1f} ms, {path_speed|greedy|warm_ms ÷ path_speed|gradients|captum_s|0.1*.1f} % of "
-        "the time of 50 gradients |",
+        "| {path_speed|greedy|warm_ms|.1f} ms, {path_speed|greedy|warm_ms ÷ path_speed|gradients|captum_s|0.1*.1f} % "
+        "of the time of 50 gradients |",
         "| {path_speed|greedy|cold_s|.2f} s greedy, {path_speed|maxcount|cold_s|.2f} s maxcount; the loop takes "
         "{path_speed|greedy|loop_s|.1f} s and {path_speed|maxcount|loop_s|.1f} s |",
         "| {path_speed|greedy|table_s|.1f} s greedy, {path_speed|maxcount|table_s|.1f} s maxcount; at most "
