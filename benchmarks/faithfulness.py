@@ -6,7 +6,8 @@ Test texts are explained from two baselines, and measured by log-odds and compre
 - former: the default of version 0.1, 4 staggered orders and Gauss-Legendre nodes, with 48 gradients;
 - default: 12 staggered orders and known sums, with 48 gradients;
 - default_half: the same with 24 gradients, so with 6 orders;
-- leave_one_out, and sampled_shapley: Shapley values of tokens from random orders, with at most 48 forward passes.
+- leave_one_out, and sampled_shapley: Shapley values of tokens from random orders, with at most 48 forward
+  passes, or one order for longer texts.
 
 Each is tested against Integrated Gradients, and the half against the former default (sign-flip tests, paired by text).
 
@@ -46,7 +47,7 @@ REFERENCE: Final = "integrated_gradients"
 
 
 class SampledShapley(AttributionMethod):
-    """Shapley values of the tokens of one text, from random orders and at most `N_STEPS` forward passes."""
+    """Shapley values of the tokens of one text, from as many random orders as `N_STEPS` forward passes allow."""
 
     name = "sampled_shapley"
     n_gradients = 0

@@ -63,7 +63,9 @@ def _commands(
     *,
     plugin: Annotated[
         list[Path] | None,
-        file_option("--plugin", "Run this file of Python, which adds methods, measures or formats; read it first."),
+        file_option(
+            "--plugin", "Run this file of Python, which adds paths, methods, measures, tasks or formats; read it first."
+        ),
     ] = None,
     version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False,
 ) -> None:

@@ -139,9 +139,11 @@ def compare(
                 for file in kept:
                     say("warning", f"stopped; the same command goes on from what is kept in {file}")
                 raise
+    # First the files: the reader of the table may have left.
+    written = write_all(outputs, _contents(comparison))
     if DASH not in outputs.values():
         _print(comparison)
-    if not write_all(outputs, _contents(comparison)):
+    if not written:
         raise Exit(2)
 
 

@@ -152,8 +152,8 @@ def progress(console: Console, work: str, done_word: str, unit: str) -> Iterator
             bar.update(bar.task_ids[0], completed=done, total=total)
             now = time.monotonic()
             # What was there at the beginning took no time.
-            first = done - 1 if first is None else first
-            if is_watched() or now - last < PAUSE or done == total or sys.stderr is None:
+            first = max(0, done - 1) if first is None else first
+            if is_watched() or now - last < PAUSE or done in (0, total) or sys.stderr is None:
                 return
             rate = (done - first) / max(now - began, 1e-9)
             if (total - done) / rate < PAUSE and last < began:

@@ -48,8 +48,8 @@ _EXPLAIN_HELP = (
     "The task follows from the model: a label of a text or of a pair, entities, an answer, a masked word, "
     "or a continuation. "
     r"Each word gets a score: what it adds to the model's output for a label. Red, or \[+], speaks for the label; "
-    r"blue, or \[-], against it. Errors say how far to trust the scores: if they are large, "
-    r"give --n-steps a larger number than was taken."
+    r"blue, or \[-], against it. Errors say how far to trust the scores: "
+    r"lower --tolerance and --spread where they are large."
 )
 _EXAMPLES = """Examples:
 
@@ -105,7 +105,7 @@ def explain(
     baseline: Annotated[
         list[str] | None,
         Option(
-            help="Starting point: pad, mask, unk, a token or id:N; several are averaged.",
+            help="Starting point: pad, mask, unk, even, a token or id:N; several are averaged.",
             metavar="TOKEN",
             show_default="pad",
         ),
@@ -130,6 +130,7 @@ def explain(
     spread: Annotated[
         float, Option(help="With auto, the largest error from the draw of orders, in percent.", metavar="PERCENT")
     ] = 20.0,
+    max_steps: Annotated[int, count("With auto, the most gradients for each text")] = 400,
     method: Annotated[str, named("How they are summed", "rule")] = "known_sums",
     seed: Annotated[
         int | None, Option(help="For a strategy that draws: another seed, another draw.", metavar="N")
@@ -186,6 +187,7 @@ def explain(
         "n_steps": n_steps,
         "tolerance_percent": tolerance,
         "spread_percent": spread,
+        "max_steps": max_steps,
         "contrast": contrast,
         "internal_batch_size": batch_size,
     }

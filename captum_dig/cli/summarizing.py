@@ -39,10 +39,12 @@ def summarize(
         from captum_dig.datasets.summary import summarize as add_up
 
         found = add_up(scores, by=by, fold_case=not keep_case, top=top)
+    # First the files: the reader of the table may have left.
+    written = write_all(outputs, {"--html": lambda: summary_page(found, title=f"Words of {scores.name}")})
     if DASH not in outputs.values():
         screen = make_console()
         for part in summary_tables(found):
             screen.print(part)
             screen.print()
-    if not write_all(outputs, {"--html": lambda: summary_page(found, title=f"Words of {scores.name}")}):
+    if not written:
         raise Exit(2)

@@ -11,12 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from captum_dig.datasets.summary import GroupSummary, ScoreSummary, WordSummary
-from captum_dig.visualization import visible
+from captum_dig.visualization import bar_plot, visible
 from captum_dig.visualization.base import escaped
 from captum_dig.visualization.sources import read_source, style_sheet
 from captum_dig.visualization.web import html_document
 
 _STYLE: Final = style_sheet(read_source("captum_dig.datasets", "summary.css"))
+# The number of words in a plot.
+_PLOTTED: Final = 16
 # Columns of the terminal's bars.
 _WIDTH: Final = 12
 
@@ -47,7 +49,8 @@ def summary_tables(summary: ScoreSummary, *, top: int = 10) -> Iterator[Table | 
     """
     yield Text(_told(summary))
     for group in summary.groups:
-        table = Table(title=visible(_title(group)), title_justify="left", box=None, pad_edge=False)
+        yield Text(visible(_title(group)), style="bold")
+        table = Table(box=None, pad_edge=False)
         table.add_column("word", overflow="fold")
         for name in ("total", "mean", "±", "texts"):
             table.add_column(name, justify="right", no_wrap=True)
@@ -57,10 +60,11 @@ def summary_tables(summary: ScoreSummary, *, top: int = 10) -> Iterator[Table | 
         largest = max((abs(word.total) for word in shown), default=0.0) or 1.0
         for word in shown:
             style = "" if word.is_settled else "dim"
-            bar = "#" * max(1, round(_WIDTH * abs(word.total) / largest))
+            # With a sign that is seen without colours, too.
+            bar = ("+" if word.total > 0 else "-") * max(1, round(_WIDTH * abs(word.total) / largest))
             color = "red" if word.total > 0 else "blue"
             table.add_row(
-                Text(visible(word.word), style=style),
+                Text(f"{visible(word.word)}{'' if word.is_settled else ' ?'}", style=style),
                 Text(f"{word.total:+.2f}", style=style),
                 Text(f"{word.mean:+.3f}", style=style),
                 Text(_half(word), style=style),
@@ -76,12 +80,14 @@ def _told(summary: ScoreSummary) -> str:
     errors = f"; {n_errors:,} with an error ({kinds})" if n_errors else ""
     return (
         f"{summary.n_rows:,} rows{errors}. Each score says what a word adds to the explained number of its text; "
-        "± is the half width of a 95 % interval over texts. Words whose sign may be chance are pale."
+        "± is the half width of a 95 % interval over texts, and unknown below 5 texts. "
+        "The sign of pale words, or of those with a ?, may be chance."
     )
 
 
 def _title(group: GroupSummary) -> str:
-    return f"{group.label}: {group.n_texts:,} texts, whose words add {group.change:+.2f} on average"
+    count = f"{group.n_texts:,} text{'s' * (group.n_texts != 1)}"
+    return f"{group.label}: {count}, with {group.change:+.2f} on average"
 
 
 def _head(summary: ScoreSummary) -> str:
@@ -96,9 +102,24 @@ def _group(group: GroupSummary) -> str:
         f'<section class="cdig"><h2>{escaped(_title(group))}</h2>'
         f"<p>The {len(group.words)} words with the largest totals, of {group.n_words:,}.{dropped} "
         f"Red speaks for {escaped(group.label)}, blue against it. A word opens to texts that hold it.</p>"
+        f"{_plot(group)}"
         '<div class="cdig-wide"><table class="cdig-bars"><thead><tr><th>word</th><th>total</th><th></th>'
         f"<th>mean ±</th><th>texts</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
+
+
+def _plot(group: GroupSummary) -> str:
+    """The means of the words with the largest totals, with their intervals."""
+    largest = sorted(group.words, key=lambda word: -abs(word.total))[:_PLOTTED]
+    ends = {
+        word.word: (word.mean, word.mean - word.half_width, word.mean + word.half_width)
+        for word in sorted(largest, key=lambda word: -word.mean)
+    }
+    if not ends:
+        return ""
+    bars = {word: {"mean": interval} for word, interval in ends.items()}
+    svg = bar_plot(bars, title=f"Mean scores for {group.label}, with 95 % intervals", label="mean score")
+    return f'<div class="cdig-plot">{svg}</div>'
 
 
 def _row(word: WordSummary, largest: float) -> str:
@@ -131,5 +152,5 @@ def _rest(summary: ScoreSummary) -> Iterator[str]:
         )
         yield (
             '<section class="cdig"><h2>Least certain texts</h2><p>The largest estimated errors of the integration, '
-            f"in percent of the scores; more gradients make them smaller.</p><ul>{items}</ul></section>"
+            f"in percent of the scores; a lower tolerance makes them smaller.</p><ul>{items}</ul></section>"
         )

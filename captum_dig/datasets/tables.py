@@ -140,7 +140,9 @@ class Table:
                 return self.find(name, "column")
         if len(self.names) == 1:
             return self.names[0]
-        raise ValueError(f"column must name the texts, one of {', '.join(map(repr, self.names))}, got none")
+        raise ValueError(
+            f"column must name the texts, one of {', '.join(map(repr, self.names))}, got none; give it (--column NAME)"
+        )
 
     def rows(self, names: Sequence[str] | None = None) -> Iterator[Row]:
         """Read all rows.

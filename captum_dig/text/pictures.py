@@ -112,7 +112,7 @@ def _error(result: TextAttribution) -> tuple[tuple[str, str], bool]:
         end = ", within the tolerance" if result.converged else ", above the tolerance: raise max_steps"
         large = not result.converged
     elif (result.error_percent or 0.0) > LARGE_ERROR_PERCENT:
-        end, large = f": large, so raise n_steps above {result.settings.n_steps}", True
+        end, large = ": large; n_steps='auto' takes gradients until it is small", True
     return ("Error", f"{' and '.join(parts)}{end}"), large
 
 

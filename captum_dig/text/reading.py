@@ -4,7 +4,7 @@ Takes samples, checked by the form of the task; gives the parts of each: encodin
 resolved target of each. `captum_dig.text.explainer` feeds a `TextStream` with it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -113,7 +113,7 @@ class TextReader:
             ValueError: If there is no such token, or nothing to choose from.
             ModelError: If even odds are asked for, and the task has no probabilities.
         """
-        if baseline == EVEN:
+        if baseline == EVEN or (isinstance(baseline, Sequence) and list(baseline) == [EVEN]):
             self.task.check_measurable()
             rows = self.encoder.even_candidates()
             if len(rows) < 2:
@@ -138,13 +138,16 @@ class TextReader:
         return str(self.contrast) if index is None or index >= len(self.task.labels) else self.task.labels[index]
 
 
-def join(task: Task, texts: Sample | Sequence[Sample] | None, fields: Mapping[str, str]) -> Sample | Sequence[Sample]:
+def join(
+    task: Task, texts: Sample | Sequence[Sample] | None, fields: Mapping[str, str], arguments: Collection[str] = ()
+) -> Sample | Sequence[Sample]:
     """Put the fields of a single sample together that were passed apart.
 
     Args:
         task: The task.
         texts: A text, several, or None if all fields are passed apart.
         fields: The fields by name; there may be none.
+        arguments: The names of the constructor's arguments, for a message.
 
     Returns:
         The sample, or the texts as they are.
@@ -154,8 +157,9 @@ def join(task: Task, texts: Sample | Sequence[Sample] | None, fields: Mapping[st
     """
     form = task.form
     if unknown := [name for name in fields if name not in form.names]:
+        own = "; it is an argument of TextExplainer" if unknown[0] in arguments else ""
         raise TypeError(
-            f"explain has no argument {unknown[0]!r}; the fields of a text are {', '.join(map(repr, form.names))}"
+            f"explain has no argument {unknown[0]!r}{own}; the fields of a text are {', '.join(map(repr, form.names))}"
         )
     if texts is None:
         if not fields:

@@ -107,6 +107,9 @@ class TerminalText:
             yield _legend(self.picture, colored=colored)
         if not all(word.settled for word in ranked):
             yield Text("? The sign is not settled: other orders of the words may give the other one.")
+        if any(word.error is not None for word in ranked):
+            sign = "+-" if options.ascii_only else "±"
+            yield Text(f"{sign} The standard error over the orders of the words.")
         if self.picture.footing or self.picture.numbers:
             yield Text()
         if self.picture.footing:

@@ -641,6 +641,14 @@ def test_an_unknown_target(run, arguments, message):
     assert one_line(run(TEXT, *arguments)) == f"error: {message}"
 
 
+def test_the_most_gradients_and_the_baseline_nearest_to_even_odds(run):
+    options = ("--n-steps", "auto", "--tolerance", "0.001", "--max-steps", "60", "--baseline", "even", "--json", "-")
+    (found,) = json.loads(run(TEXT, *options).stdout)
+    assert found["settings"]["n_steps"] <= 60
+    assert found["settings"]["baseline"] in {"[PAD]", "[MASK]", "[UNK]"}
+    assert not found["converged"]
+
+
 def test_an_unknown_baseline(run):
     line = one_line(run(TEXT, "--baseline", "nosuchtoken"))
     assert line.startswith("error: baseline must be one of 'pad', 'mask', 'unk', ")

@@ -1,7 +1,10 @@
 """The command line on data sets: a folder of scores, and the words in it."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -103,3 +106,35 @@ def test_the_words_of_a_folder(data, tmp_path):
     result = run("summarize", tmp_path)
     assert result.exit_code == 2
     assert "scores must be a folder with _manifest.json" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["summarize", "compare"])
+def test_files_are_written_if_the_reader_of_the_table_has_left(data, tmp_path, command):
+    explain(data, tmp_path / "scores", "--column", "comment")
+    typed = {
+        "summarize": ["summarize", tmp_path / "scores"],
+        "compare": [
+            "compare",
+            "--data",
+            data,
+            "--column",
+            "comment",
+            "--n",
+            "2",
+            "--methods",
+            "random",
+            "--n-steps",
+            "4",
+        ],
+    }[command]
+    reading, writing = os.pipe()
+    os.close(reading)
+    page = tmp_path / "page.html"
+    environment = os.environ | {"CAPTUM_DIG_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-m", "captum_dig", *map(str, typed), "--html", str(page)],
+        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, env=environment,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert page.read_text("utf-8").endswith("</html>\n")

@@ -489,6 +489,13 @@ def test_the_default_is_staggered(explainer):
     assert f"{result.spread_percent:.2g} % from the draw of the orders" in str(result).replace("\n", "")
 
 
+def test_an_argument_of_the_constructor_is_named_as_such(explainer):
+    with pytest.raises(
+        TypeError, match=r"^explain has no argument 'seed'; it is an argument of TextExplainer; the fields"
+    ):
+        explainer.explain("a film", seed=1)
+
+
 def test_auto_goes_on_where_it_was(explainer, classifier):
     rows = []
     hook = classifier.register_forward_hook(lambda _module, _args, output: rows.append(len(output.logits)))

@@ -84,6 +84,11 @@ def test_such_a_baseline_is_warned_of_once(tokenizer):
         explain(TEXTS, "POSITIVE", "even", n_steps=8)
 
 
+def test_even_may_come_alone_in_a_list(tokenizer):
+    explain = make(biased(tokenizer, 3.0), tokenizer).explain
+    assert explain(TEXTS[0], baseline=["even"], n_steps=8) == explain(TEXTS[0], baseline="even", n_steps=8)
+
+
 def test_nothing_is_said_of_a_neutral_baseline_or_a_difference(tokenizer):
     model = biased(tokenizer, 3.0)
     explain = make(model, tokenizer).explain
