@@ -231,6 +231,7 @@ class Picture:
         label: What words of positive scores speak for, such as ``"POSITIVE"``; empty if it has no name.
         numbers: Pairs of name and value for specialists, such as the errors; behind a fold where there is one.
         footing: One line about the origin of the scores: the path, the baseline, the number of gradients.
+        maximum: The score that is drawn strongest, where pictures share a scale; None for the largest of this one.
 
     Raises:
         TypeError: `segments` holds something else than `Segment`s.
@@ -249,6 +250,7 @@ class Picture:
     label: str = ""
     numbers: tuple[tuple[str, str], ...] = ()
     footing: str = ""
+    maximum: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("segments", "headline", "settings", "tokens", "numbers"):
@@ -265,7 +267,8 @@ class Picture:
     @property
     def scale(self) -> Scale:
         """Give the scale of the segments."""
-        return Scale.of(segment.score for segment in self.segments)
+        own = Scale.of(segment.score for segment in self.segments)
+        return own if self.maximum is None else Scale(self.maximum)
 
     @property
     def words(self) -> tuple[Segment, ...]:

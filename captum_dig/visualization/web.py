@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from string import Template
+from typing import Literal
 
+from captum_dig.checks import one_of
 from captum_dig.visualization.base import Picture, Scale, TokenRow, escaped
 from captum_dig.visualization.sources import read_source, style_sheet
 
@@ -72,20 +75,27 @@ _FRAGMENT_STYLE = style_sheet(_colored(_source("fragment.css")), _WORDS)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def html_page(pictures: Iterable[Picture], *, title: str = "Word attributions") -> str:
+def html_page(
+    pictures: Iterable[Picture], *, title: str = "Word attributions", scale: Literal["page", "text"] = "page"
+) -> str:
     """Draw pictures as one HTML file that needs no other.
 
     Words have a red background (they raise the explained output) or a blue one (they lower it). The strength of the
-    colour is the size of the score within the picture. The score shows on hover, and in a table that opens without a
+    colour is the size of the score. The score shows on hover, and in a table that opens without a
     mouse. Colours follow the light or dark preference of the system. Every string is escaped, control characters are
     shown as escapes, and a score that is NaN or infinite is hatched. The page holds no script and forbids any.
 
     Args:
         pictures: The pictures, in order; there may be none.
         title: The title of the page.
+        scale: ``"page"`` draws equal scores alike on the whole page. ``"text"`` gives each picture a scale of its own,
+            so that texts with small scores have strong colours, too.
 
     Returns:
         The page; write it as UTF-8.
+
+    Raises:
+        ValueError: If `scale` is something else.
 
     Example:
         >>> from captum_dig.visualization import Segment
@@ -93,7 +103,11 @@ def html_page(pictures: Iterable[Picture], *, title: str = "Word attributions") 
         >>> "&lt;script&gt;" in page, "<script" in page
         (True, False)
     """
-    sections = [_section(picture, f"Text {i}") for i, picture in enumerate(pictures, start=1)]
+    drawn = list(pictures)
+    if one_of("scale", scale, ("page", "text")) == "page":
+        maximum = max((picture.scale.maximum for picture in drawn), default=0.0)
+        drawn = [replace(picture, maximum=maximum) for picture in drawn]
+    sections = [_section(picture, f"Text {i}") for i, picture in enumerate(drawn, start=1)]
     return html_document(sections or ["<p>No texts.</p>"], title=title)
 
 

@@ -437,6 +437,15 @@ def test_what_is_not_a_number_is_listed_first_and_never_left_out():
     assert lines[4] == "… and 1 weaker word, together +0.500"
 
 
+def test_the_pictures_of_a_page_share_a_scale():
+    pictures = [picture_of(("good", 2.0)), picture_of(("fine", 0.5))]
+    strengths = re.compile(r'class="cdig-word cdig-positive" style="--cdig-strength:([\d.]+)" title')
+    assert strengths.findall(html_page(pictures)) == ["1.000", "0.250"]
+    assert strengths.findall(html_page(pictures, scale="text")) == ["1.000", "1.000"]
+    with pytest.raises(ValueError, match="^scale must be one of 'page', 'text', got 'word'"):
+        html_page(pictures, scale="word")
+
+
 def test_weak_words_share_one_line():
     pairs = [("good", 1.0), (" ", None), ("of", 0.04), (" ", None), ("of", 0.04), (" ", None), (".", -0.01)]
     lines = plain_text(picture_of(*pairs)).split("\n")
