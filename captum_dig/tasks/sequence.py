@@ -16,6 +16,7 @@ from captum_dig.errors import ModelError
 from captum_dig.fields import Field, trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow, SampleForm
+from captum_dig.models.words import Span
 from captum_dig.tasks.base import Choice, Task
 from captum_dig.tasks.writing import TOKENS, places_of, texts_of, whole_or_tokens
 from captum_dig.threads import evaluating
@@ -45,7 +46,6 @@ class SequenceTask(Task):
 
     auto_class = "AutoModelForSeq2SeqLM"
     kind = "sequence-to-sequence model"
-    pipeline = "Text2TextGenerationPipeline"
     form = SampleForm(("text",), ("continuation",))
     output = "log_probability"
     outputs = ("log_probability", "logit")
@@ -96,6 +96,8 @@ class SequenceTask(Task):
         if overflow == "windows":
             raise ValueError("overflow must be 'truncate' or 'error' where a model writes about the whole text")
         (encoding,) = encoder.encode(sample["text"], overflow, name)
+        if not encoding.words:
+            raise ValueError(f"{name} must hold a word to explain, got {sample['text']!r}")
         given = sample.get("continuation")
         ids = self._generated(encoding) if given is None else self._tokens(given)
         n_special = self._n_special(ids)
@@ -119,11 +121,11 @@ class SequenceTask(Task):
         logits = self._logits(output).detach().float()
         choices = []
         for row, (encoding, target) in enumerate(zip(encodings, wanted, strict=True)):
-            ids, field = encoding.beside, encoding.fields[-1]
+            ids = encoding.beside
             logs = logits[row, : len(ids)].log_softmax(dim=1)
             each = logs.gather(1, torch.tensor(ids, device=logs.device)[:, None])[:, 0].cpu()
             first = self._n_special(ids)
-            spans = places_of(texts_of(self.tokenizer, ids[:first], ids[first:]), field.start, field.end)
+            spans = self._spans(encoding, first)
             numbers = range(first, len(ids))
             for group in [[i] for i in numbers] if target == TOKENS else [list(numbers)]:
                 span = trimmed(encoding.text, spans[group[0] - first][0], spans[group[-1] - first][1])
@@ -190,6 +192,16 @@ class SequenceTask(Task):
         while ids and ids[-1] in ends:
             ids = ids[:-1]
         return ids
+
+    def _spans(self, encoding: Encoding, first: int) -> list[Span]:
+        """The places of the tokens of a continuation from the first that counts on, in the shown text."""
+        ids, (_, start, end) = encoding.beside, encoding.fields[-1]
+        if getattr(self.tokenizer, "is_fast", False):
+            read = self.tokenizer(text_target=encoding.text[start:end], return_offsets_mapping=True, verbose=False)
+            if tuple(read["input_ids"][: len(ids)]) == ids:
+                return [(start + a, start + b) for a, b in read["offset_mapping"][first : len(ids)]]
+        # What a model writes may be other tokens than those of its text.
+        return places_of(texts_of(self.tokenizer, ids[:first], ids[first:]), start, end)
 
     def _n_special(self, ids: Sequence[int]) -> int:
         """The number of special tokens at the beginning, such as a language's; they are read and do not count."""

@@ -93,6 +93,12 @@ def test_scores_are_those_by_hand(model, tokenizer):
         assert one.target_probability == pytest.approx(torch.tensor(value).exp().item(), abs=1e-5)
 
 
+def test_places_of_tokens_for_unknown_words(model, tokenizer):
+    each = explain(model, tokenizer, TEXT, continuation="great \U0001f600 music", target="tokens")
+    assert [one.target_label for one in each] == ["great", "\U0001f600", "music"]
+    assert [one.text[slice(*one.span)] for one in each] == ["great", "\U0001f600", "music"]
+
+
 def test_the_contract(model, tokenizer):
     check_task(SequenceTask, model, tokenizer, SAMPLES)
 
@@ -149,6 +155,7 @@ def test_the_task_follows_from_the_class(model, tokenizer, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
+        ({"texts": " ", "continuation": "a"}, ValueError, "the text must hold a word to explain, got ' '"),
         ({"texts": "a film", "continuation": ""}, ValueError, "must give at least one token, got ''"),
         ({"texts": "a film", "target": "dull"}, ValueError, "target must be 'predicted' for the whole continuation"),
         ({"texts": "a film", "overflow": "windows"}, ValueError, "overflow must be 'truncate' or 'error' where a mo"),
