@@ -206,21 +206,7 @@ class TextEncoder:
         return tuple(dict.fromkeys(known[role] for role in ("pad", "mask", "unk") if role in known))
 
     def token_id(self, argument: str, token: str | int, n_rows: int) -> int:
-        """Find the row of a token.
-
-        Args:
-            argument: The name of the argument in messages.
-            token: A special token's role, such as ``"pad"`` or ``"mask"``; a token of the vocabulary; or an id. Where a
-                name is ambiguous, ``"token:zero"`` is the token and ``"id:0"`` the id.
-            n_rows: The number of rows that the model has.
-
-        Returns:
-            The id.
-
-        Raises:
-            ValueError: If there is no such token, or its name could mean another kind of baseline. The message lists
-                the known roles.
-        """
+        """Find the row of a token, as `find_token` of `captum_dig.models.roles` does."""
         return find_token(self.tokenizer, argument, token, n_rows)
 
     def show(self, token_id: int) -> str:

@@ -12,17 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from captum_dig.checks import at_least_one
 from captum_dig.errors import ModelError
 from captum_dig.fields import Field, trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
-from captum_dig.models.samples import Overflow, SampleForm
-from captum_dig.tasks.base import Choice, Task
-from captum_dig.tasks.writing import TOKENS, places_of, texts_of, whole_or_tokens
+from captum_dig.models.samples import Overflow
+from captum_dig.tasks.base import Choice
+from captum_dig.tasks.writing import TOKENS, WritingTask, places_of, texts_of
 from captum_dig.threads import evaluating
 
 
-class ContinuationTask(Task):
+class ContinuationTask(WritingTask):
     """Explain why a causal language model continues a prompt like this.
 
     The explained number is the log-probability of the whole continuation given the prompt: the sum over its tokens. The
@@ -52,11 +51,7 @@ class ContinuationTask(Task):
     auto_class = "AutoModelForCausalLM"
     kind = "causal language model"
     pipeline = "TextGenerationPipeline"
-    form = SampleForm(("text",), ("continuation",))
     positional = True
-    output = "log_probability"
-    outputs = ("log_probability", "logit")
-    shown = ("text",)
 
     def __init__(
         self,
@@ -68,30 +63,16 @@ class ContinuationTask(Task):
         system: str | None = None,
         tokenizer: Any = None,
     ) -> None:
-        super().__init__(model, output, fields)
+        super().__init__(model, output, fields, max_new_tokens, tokenizer)
         self.chat, self.system = chat or system is not None, system
         if self.chat and not getattr(tokenizer, "chat_template", None):
             raise ModelError(f"tokenizer must have a chat template for chat=True, got {type(tokenizer).__name__}")
-        self.tokenizer = tokenizer
         self._parameters = frozenset(inspect.signature(model.forward).parameters)
-        self.max_new_tokens = at_least_one("max_new_tokens", max_new_tokens)
 
     @classmethod
     def classes(cls) -> tuple[str, ...]:
         """Return the ends of the names of Transformers' classes for this task."""
         return ("ForCausalLM", "LMHeadModel")
-
-    def several(self, wanted: Any) -> bool:
-        """Whether each token of the continuation is explained by itself."""
-        return isinstance(wanted, str) and wanted == TOKENS
-
-    def resolve(self, wanted: Any) -> str:
-        """Check the target.
-
-        Raises:
-            ValueError: If it is neither ``"predicted"`` nor ``"tokens"``.
-        """
-        return whole_or_tokens(wanted)
 
     def against(self, wanted: Any, contrast: Any) -> tuple[str, str]:
         """Check the other continuation; `choose` finds the first token that differs.
@@ -202,15 +183,8 @@ class ContinuationTask(Task):
             found["logits_to_keep"] = torch.arange(first, last + 1, device=places.device)
         return found
 
-    def value(self, output: Any, places: Tensor) -> Tensor:
-        """Pick the number of each continuation: the sum over its tokens."""
-        return self._sum(output, places, normalized=self.output != "logit")
-
-    def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
-        """Pick the log-probability of each continuation."""
-        return self._sum(output, places, normalized=True)
-
-    def _sum(self, output: Any, places: Tensor, *, normalized: bool) -> Tensor:
+    def total(self, output: Any, places: Tensor, *, normalized: bool) -> Tensor:
+        """Add the logits or log-probabilities of the tokens of each continuation up."""
         logits = self._logits(output)
         # A place holds the position before the first token, then the ids of the tokens.
         ids = places[:, 1:]

@@ -11,18 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from captum_dig.checks import at_least_one
 from captum_dig.errors import ModelError
 from captum_dig.fields import Field, trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
-from captum_dig.models.samples import Overflow, SampleForm
+from captum_dig.models.samples import Overflow
 from captum_dig.models.words import Span
-from captum_dig.tasks.base import Choice, Task
-from captum_dig.tasks.writing import TOKENS, places_of, texts_of, whole_or_tokens
+from captum_dig.tasks.base import Choice
+from captum_dig.tasks.writing import TOKENS, WritingTask, places_of, texts_of
 from captum_dig.threads import evaluating
 
 
-class SequenceTask(Task):
+class SequenceTask(WritingTask):
     """Explain why a sequence-to-sequence model writes this about a text: a translation, a summary, an answer.
 
     The explained number is the log-probability of the continuation given the text: the sum over its tokens. The encoder
@@ -46,10 +45,6 @@ class SequenceTask(Task):
 
     auto_class = "AutoModelForSeq2SeqLM"
     kind = "sequence-to-sequence model"
-    form = SampleForm(("text",), ("continuation",))
-    output = "log_probability"
-    outputs = ("log_probability", "logit")
-    shown = ("text",)
 
     def __init__(
         self,
@@ -59,7 +54,7 @@ class SequenceTask(Task):
         max_new_tokens: int = 20,
         tokenizer: Any = None,
     ) -> None:
-        super().__init__(model, output, fields)
+        super().__init__(model, output, fields, max_new_tokens, tokenizer)
         config: Any = getattr(model, "config", None)
         start = getattr(config, "decoder_start_token_id", None)
         if not getattr(config, "is_encoder_decoder", False) or start is None:
@@ -67,25 +62,12 @@ class SequenceTask(Task):
                 f"model must have an encoder and a decoder, and decoder_start_token_id in its configuration, "
                 f"got {type(model).__name__}; for a causal language model pass task='continuation'"
             )
-        self.tokenizer, self.start = tokenizer, int(start)
-        self.max_new_tokens = at_least_one("max_new_tokens", max_new_tokens)
+        self.start = int(start)
 
     @classmethod
     def classes(cls) -> tuple[str, ...]:
         """Return the ends of the names of Transformers' classes for this task."""
         return ("ForConditionalGeneration", "MarianMTModel")
-
-    def several(self, wanted: Any) -> bool:
-        """Whether each token of the continuation is explained by itself."""
-        return isinstance(wanted, str) and wanted == TOKENS
-
-    def resolve(self, wanted: Any) -> str:
-        """Check the target.
-
-        Raises:
-            ValueError: If it is neither ``"predicted"`` nor ``"tokens"``.
-        """
-        return whole_or_tokens(wanted)
 
     def read(self, sample: Mapping[str, str], encoder: TextEncoder, overflow: Overflow, name: str) -> list[Encoding]:
         """Encode a text, and show the continuation on a line of its own.
@@ -152,15 +134,8 @@ class SequenceTask(Task):
         """Give the decoder the tokens of the continuations, and ask for no cache."""
         return self._decoder(places[:, 1:])
 
-    def value(self, output: Any, places: Tensor) -> Tensor:
-        """Pick the number of each continuation: the sum over its tokens."""
-        return self._sum(output, places, normalized=self.output != "logit")
-
-    def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
-        """Pick the log-probability of each continuation."""
-        return self._sum(output, places, normalized=True)
-
-    def _sum(self, output: Any, places: Tensor, *, normalized: bool) -> Tensor:
+    def total(self, output: Any, places: Tensor, *, normalized: bool) -> Tensor:
+        """Add the logits or log-probabilities of the tokens of each continuation up."""
         ids = places[:, 1:]
         counts = (ids >= 0) & (torch.arange(ids.shape[1], device=ids.device) >= places[:, :1])
         logits = self._logits(output)[:, : ids.shape[1]]

@@ -1,36 +1,82 @@
-"""Tokens that a model writes: where each of them stands in the shown text.
+"""WritingTask: what the tasks share whose models write, and where the written tokens stand in the shown text.
 
-Takes token ids and a tokenizer; gives the text up to each of them and its place. The tasks of continuations use it.
+Takes token ids and a tokenizer; gives the text up to each of them and its place. `continuation` and `sequence` use it.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
+from torch import Tensor, nn
+
+from captum_dig.checks import at_least_one
+from captum_dig.models.samples import SampleForm
 from captum_dig.models.words import Span
+from captum_dig.tasks.base import Task
 
 # The target for a result for each token.
 TOKENS: Final = "tokens"
 
 
-def whole_or_tokens(wanted: Any) -> str:
-    """Check the target of a continuation.
+class WritingTask(Task):
+    """Explain what a model writes; subclasses say how the model reads, and where its logits are.
+
+    The target is ``"predicted"`` for the whole continuation, or ``"tokens"`` for a result for each of its tokens.
 
     Args:
-        wanted: The `target` of the user.
-
-    Returns:
-        The target.
-
-    Raises:
-        ValueError: If it is neither ``"predicted"`` nor ``"tokens"``.
+        model: The model.
+        output: ``"log_probability"``, or ``"logit"``, the sum of the logits; None for ``"log_probability"``.
+        fields: The fields whose words are scored: ``"text"``, the only one.
+        max_new_tokens: The most tokens that the model writes where no continuation is given.
+        tokenizer: The tokenizer.
     """
-    if not isinstance(wanted, str) or wanted not in {"predicted", TOKENS}:
-        raise ValueError(
-            f"target must be 'predicted' for the whole continuation, or 'tokens' for each of its tokens, "
-            f"got {wanted!r}; pass a continuation of your own as a field: explain(prompt, continuation=...)"
-        )
-    return wanted
+
+    form = SampleForm(("text",), ("continuation",))
+    output = "log_probability"
+    outputs = ("log_probability", "logit")
+    shown = ("text",)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        output: str | None = None,
+        fields: str | Sequence[str] | None = None,
+        max_new_tokens: int = 20,
+        tokenizer: Any = None,
+    ) -> None:
+        super().__init__(model, output, fields)
+        self.tokenizer = tokenizer
+        self.max_new_tokens = at_least_one("max_new_tokens", max_new_tokens)
+
+    def several(self, wanted: Any) -> bool:
+        """Whether each token of the continuation is explained by itself."""
+        return isinstance(wanted, str) and wanted == TOKENS
+
+    def resolve(self, wanted: Any) -> str:
+        """Check the target.
+
+        Raises:
+            ValueError: If it is neither ``"predicted"`` nor ``"tokens"``.
+        """
+        if not isinstance(wanted, str) or wanted not in {"predicted", TOKENS}:
+            raise ValueError(
+                f"target must be 'predicted' for the whole continuation, or 'tokens' for each of its tokens, "
+                f"got {wanted!r}; pass a continuation of your own as a field: explain(prompt, continuation=...)"
+            )
+        return wanted
+
+    @abstractmethod
+    def total(self, output: Any, places: Tensor, *, normalized: bool) -> Tensor:
+        """Add the logits of the tokens up, shape (N,); their log-probabilities if `normalized`."""
+
+    def value(self, output: Any, places: Tensor) -> Tensor:
+        """Pick the number of each continuation: the sum over its tokens."""
+        return self.total(output, places, normalized=self.output != "logit")
+
+    def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
+        """Pick the log-probability of each continuation."""
+        return self.total(output, places, normalized=True)
 
 
 def texts_of(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> list[str]:
