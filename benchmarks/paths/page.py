@@ -179,7 +179,8 @@ def _default(results: Results) -> str:
     return f"""## The default of `TextExplainer`
 
 Test texts, {n_steps} gradients, log-odds and comprehensiveness, {len(found["cells"])} models and two baselines: {total} tests for each method, each
-at p < 0.01. IG has Gauss-Legendre nodes, as in Captum. Of IMDB the texts are drawn at random. Nothing was chosen on these texts.
+at p < 0.01. IG has Gauss-Legendre nodes, as in Captum.{" Of IMDB the texts are drawn at random." * ("roberta-imdb" in found["cells"])} Nothing
+was chosen on these texts.
 
 {table(heads, counts)}
 

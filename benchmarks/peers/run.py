@@ -19,7 +19,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,12 +98,17 @@ def main() -> None:
         },
         "able": ABLE,
         "classifier": measured(arguments.model, texts, found),
-        "continuation": continuation(TINY if arguments.tiny else Size(), pythons.get("inseq")),
+        "continuation": {},
     }
+    # The second part takes longer: what was found before it is kept.
+    write(report, arguments.out)
+    size = TINY if arguments.tiny else Size(n_steps=2)
+    report["settings"]["continuation"] = asdict(size)
+    report["continuation"] = continuation(size, pythons.get("inseq"))
+    write(report, arguments.out)
     for part in ("classifier", "continuation"):
         for name, figures in report[part].items():
             print(part, name, figures)
-    write(report, arguments.out)
 
 
 def peer(script: str, python: str, model: Path, texts: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
