@@ -31,7 +31,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "{T|worse|.0f} ",
     ),
     "docs/how-to/choose.md": (
-        "those of Integrated Gradients in {T|better|.0f} of 16 tests on four models, and worse in {T|worse|.0f}.",
+        "That held in {T|better|.0f} of 16 tests on four models, and the opposite in {T|worse|.0f}.",
         "of the label by {B|default@pad|log_odds|mean|-1*.2f} with these scores, and by "
         "{B|integrated_gradients@pad|log_odds|mean|-1*.2f} with those of the straight line",
         "leaving words out one by one does better: {L|leave_one_out@mask|log_odds|mean|-1*.2f}, where staggered paths "
