@@ -142,7 +142,8 @@ def test_a_request_to_stop_keeps_what_was_found_and_says_so(compare, tmp_path, m
     if os.name == "nt" or threading.current_thread() is not threading.main_thread():
         pytest.skip("no signals here")
     # The runner of the tests may ignore it.
-    before = signal.signal(number, signal.SIG_DFL if name != "SIGINT" else signal.getsignal(number))
+    usual = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    before = signal.signal(number, usual)
     really = bench.Bench.measure
 
     def measure(self, place, *rest):
@@ -159,7 +160,7 @@ def test_a_request_to_stop_keeps_what_was_found_and_says_so(compare, tmp_path, m
     assert lines == f"warning: stopped; the same command goes on from what is kept in {kept}"
     assert not (tmp_path / "report.html").exists()
     assert len(kept.read_bytes().splitlines()) == 2
-    assert signal.getsignal(number) == (signal.SIG_DFL if name != "SIGINT" else before)
+    assert signal.getsignal(number) == usual
     signal.signal(number, before)
     assert compare().exit_code == 0
     assert len(kept.read_bytes().splitlines()) == 1 + len(TEXTS)
