@@ -143,17 +143,19 @@ def progress(console: Console, work: str, done_word: str, unit: str) -> Iterator
     Yields:
         A function of the number that is done and the number of all.
     """
-    began = time.monotonic()
-    last, first = -math.inf, None
+    began, last = 0.0, -math.inf
+    first: int | None = None
     with progress_bar(console, work, 1, shown=is_watched()) as bar:
 
         def tell(done: int, total: int) -> None:
-            nonlocal last, first
+            nonlocal began, last, first
             bar.update(bar.task_ids[0], completed=done, total=total)
             now = time.monotonic()
-            # What was there at the beginning took no time.
-            first = max(0, done - 1) if first is None else first
-            if is_watched() or now - last < PAUSE or done in (0, total) or sys.stderr is None:
+            if first is None:
+                # What was there before took no time, and the first one took that of loading, too.
+                first, began = done, now
+                return
+            if is_watched() or now - last < PAUSE or done in (first, total) or sys.stderr is None:
                 return
             rate = (done - first) / max(now - began, 1e-9)
             if (total - done) / rate < PAUSE and last < began:

@@ -67,6 +67,11 @@ def write_whole(path: str | Path, data: bytes | None, *, private: bool = False, 
                 os.fsync(handle)
         if data is not None:
             part.replace(target)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        # A full disk does not say where it is full.
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -135,7 +135,7 @@ def test_a_failure_leaves_the_old_file_and_no_part(tmp_path, monkeypatch, step):
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(*((os, "fdopen", fail) if step == "write" else (type(path), "replace", fail)))
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left on device: '.*page.html'"):
         write_whole(path, b"new")
     with pytest.raises(ValueError, match="--html must be a file that can be written, got .*: No space left on device"):
         write("--html", path, b"new")
