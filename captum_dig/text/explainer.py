@@ -192,9 +192,8 @@ class TextExplainer:
             ModelError: If the pipeline has no tokenizer or is for another task.
         """
         found = task_of_pipeline(pipeline, options.get("catalogue", CATALOGUE))
-        model: Any = pipeline.model
-        tokenizer: Any = pipeline.tokenizer
-        return cls(model, tokenizer, **{"task": found, **options})
+        loaded: Any = pipeline
+        return cls(loaded.model, loaded.tokenizer, **{"task": found, **options})
 
     @classmethod
     def demo(cls, **options: Any) -> "TextExplainer":
