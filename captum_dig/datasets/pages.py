@@ -110,14 +110,13 @@ def _group(group: GroupSummary) -> str:
 
 def _plot(group: GroupSummary) -> str:
     """The means of the words with the largest totals, with their intervals."""
+    if not group.words:
+        return ""
     largest = sorted(group.words, key=lambda word: -abs(word.total))[:_PLOTTED]
-    ends = {
-        word.word: (word.mean, word.mean - word.half_width, word.mean + word.half_width)
+    bars = {
+        word.word: {"mean": (word.mean, word.mean - word.half_width, word.mean + word.half_width)}
         for word in sorted(largest, key=lambda word: -word.mean)
     }
-    if not ends:
-        return ""
-    bars = {word: {"mean": interval} for word, interval in ends.items()}
     svg = bar_plot(bars, title=f"Mean scores for {group.label}, with 95 % intervals", label="mean score")
     return f'<div class="cdig-plot">{svg}</div>'
 

@@ -160,7 +160,7 @@ class TextEncoder:
     @property
     def fingerprint(self) -> str:
         """Hash of the tokenizer, the tokens that have a role, and the number of tokens that the model reads."""
-        roles = {role: role_ids(self.tokenizer).get(role) for role in ROLES}
+        roles = dict.fromkeys(ROLES) | role_ids(self.tokenizer)
         special = sorted(self._reader.special_ids)
         told = [self._rules(), roles, special, list(self.tokenizer.model_input_names), self.max_tokens]
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -184,7 +184,8 @@ class TextEncoder:
     @property
     def default_baseline(self) -> str:
         """The role of the padding token; without one that of the token that ends or begins a text."""
-        return next((role for role in ("pad", "eos", "bos") if role in role_ids(self.tokenizer)), "pad")
+        known = role_ids(self.tokenizer)
+        return next((role for role in ("pad", "eos", "bos") if role in known), "pad")
 
     def fits(self, n_tokens: int) -> bool:
         """Whether the model reads this many tokens besides the special ones."""

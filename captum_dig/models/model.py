@@ -175,7 +175,7 @@ class TextModel:
         others = [column for name, column in inputs.items() if name != "input_ids"]
 
         def answer(_module: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> Tensor:
-            if (calls or not torch.equal(arguments[0], inputs["input_ids"])) and _is_one_of(arguments[0], written):
+            if _is_one_of(arguments[0], written) and (calls or not torch.equal(arguments[0], inputs["input_ids"])):
                 # A decoder reads the tokens that it has written; the encoder comes first.
                 return output
             placed = _place(embeddings, inputs["input_ids"], arguments[0], output)

@@ -101,15 +101,7 @@ class ContinuationTask(WritingTask):
         written = sample.get("continuation")
         room = None if encoder.max_tokens is None else encoder.max_tokens - len(prompt.ids)
         self._check_room(name, room, 1)
-        ids = (
-            self._generated(prompt, room)
-            if written is None
-            else self._tokens(
-                prompt.text + written,
-                self._body(prompt.text),
-                written,
-            )
-        )
+        ids = self._generated(prompt, room) if written is None else self._tokens(prompt.text, written)
         if not ids:
             told = "none from the model" if written is None else repr(written)
             raise ValueError(f"continuation of {name} must give at least one token, got {told}")
@@ -152,9 +144,7 @@ class ContinuationTask(WritingTask):
     ) -> Choice:
         """Choose the first token that differs from that of another continuation, and the other's in its place."""
         field = encoding.fields[-1]
-        before = encoding.text[: field.start]
-        body = self._body(before)
-        others = self._tokens(before + contrast, body, contrast)
+        others = self._tokens(encoding.text[: field.start], contrast)
         n = next((i for i, (one, other) in enumerate(zip(ids, others, strict=False)) if one != other), None)
         if n is None:
             raise ValueError(
@@ -242,9 +232,9 @@ class ContinuationTask(WritingTask):
         ids: list[int] = row[len(prompt.ids) :].tolist()
         return ids[:-1] if ids and ids[-1] == self.tokenizer.eos_token_id else ids
 
-    def _tokens(self, text: str, body: list[int], continuation: str) -> list[int]:
+    def _tokens(self, prompt: str, continuation: str) -> list[int]:
         """The tokens of a continuation, cut from those of the whole text where these begin like the prompt's."""
-        whole, alone = self._body(text), self._body(continuation)
+        body, whole, alone = map(self._body, (prompt, prompt + continuation, continuation))
         # A token for an unknown word may reach from the prompt into the continuation.
         return (whole[len(body) :] if whole[: len(body)] == body else []) or alone
 

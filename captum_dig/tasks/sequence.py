@@ -126,7 +126,7 @@ class SequenceTask(WritingTask):
 
     def inputs_for(self, encodings: Sequence[Encoding]) -> dict[str, Tensor]:
         """Give the decoder the tokens of the continuations."""
-        width = max(1, *(len(encoding.beside) for encoding in encodings)) if encodings else 1
+        width = max([1, *(len(encoding.beside) for encoding in encodings)])
         rows = [[*encoding.beside, *[-1] * (width - len(encoding.beside))] for encoding in encodings]
         return self._decoder(torch.tensor(rows, device=self._device))
 

@@ -7,7 +7,6 @@ method. `captum_dig.comparison` and the command line build on it.
 
 import functools
 import hashlib
-import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -281,7 +280,7 @@ class TextExplainer:
             internal_batch_size=internal_batch_size,
             overflow=overflow,
         )
-        samples: Any = join(self.task, texts, fields, inspect.signature(TextExplainer).parameters)
+        samples: Any = join(self.task, texts, fields, TextExplainer)
         single = is_sample(samples)
         results = list(self._results([samples] if single else samples, target, request))
         listed = self.task.several(target) or (overflow == "windows" and not self.task.joint)

@@ -4,7 +4,8 @@ Takes samples, checked by the form of the task; gives the parts of each: encodin
 resolved target of each. `captum_dig.text.explainer` feeds a `TextStream` with it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -139,7 +140,7 @@ class TextReader:
 
 
 def join(
-    task: Task, texts: Sample | Sequence[Sample] | None, fields: Mapping[str, str], arguments: Collection[str] = ()
+    task: Task, texts: Sample | Sequence[Sample] | None, fields: Mapping[str, str], owner: type | None = None
 ) -> Sample | Sequence[Sample]:
     """Put the fields of a single sample together that were passed apart.
 
@@ -147,7 +148,7 @@ def join(
         task: The task.
         texts: A text, several, or None if all fields are passed apart.
         fields: The fields by name; there may be none.
-        arguments: The names of the constructor's arguments, for a message.
+        owner: The class whose constructor may have been meant, for a message.
 
     Returns:
         The sample, or the texts as they are.
@@ -157,7 +158,8 @@ def join(
     """
     form = task.form
     if unknown := [name for name in fields if name not in form.names]:
-        own = "; it is an argument of TextExplainer" if unknown[0] in arguments else ""
+        meant = owner is not None and unknown[0] in inspect.signature(owner).parameters
+        own = f"; it is an argument of {owner.__name__}" if owner is not None and meant else ""
         raise TypeError(
             f"explain has no argument {unknown[0]!r}{own}; the fields of a text are {', '.join(map(repr, form.names))}"
         )
