@@ -16,6 +16,7 @@ import torch
 import transformers
 
 from captum_dig import __version__
+from captum_dig.metrics import Interval
 
 
 def environment(device: str = "cpu") -> dict[str, str]:
@@ -57,6 +58,19 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
 def peak_gb() -> float:
     """The most memory that this process has held so far, in 10^9 bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def resident_mb() -> float:
+    """The memory of this process, in 10^6 bytes."""
+    pages = Path("/proc/self/statm")
+    if pages.exists():
+        return int(pages.read_text().split()[1]) * resource.getpagesize() / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def ends(interval: Interval) -> dict[str, float]:
+    """Write a mean and its interval."""
+    return {"mean": rounded(interval.mean), "low": rounded(interval.low), "high": rounded(interval.high)}
 
 
 def rounded(number: float) -> float:

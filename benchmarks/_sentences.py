@@ -1,6 +1,7 @@
 """What benchmarks of sentences share: their command line, their texts, a report to fill, a distance of scores."""
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,8 @@ def distance(scores: Sequence[float], reference: Sequence[float], order: int = 2
     """Relative distance of scores, L1 or L2."""
     exact = np.array(reference)
     return float(np.linalg.norm(np.array(scores) - exact, order) / np.linalg.norm(exact, order))
+
+
+def write_texts(data: Path, texts: list[str]) -> None:
+    """Write texts as JSON Lines."""
+    data.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")

@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks._measuring import alone, clock, environment, rounded, write
-from benchmarks._sentences import TINY_TEXTS
+from benchmarks._measuring import alone, clock, environment, resident_mb, rounded, write
+from benchmarks._sentences import TINY_TEXTS, write_texts
 from benchmarks.paper._settings import read
 from captum_dig import TextExplainer
 from captum_dig.datasets import explain_table
@@ -30,18 +30,12 @@ def run(data: Path, out: Path, options: dict[str, Any], n_rows: int) -> dict[str
 
     def tell(done: int, _: int) -> None:
         if not memory and done >= n_rows // 10:
-            memory.append(_resident())
+            memory.append(resident_mb())
 
     seconds = clock(
         lambda: explain_table(TextExplainer.demo, data, out, n_steps=4, file_format="jsonl", progress=tell, **options)
     )
-    return {"rows_per_second": rounded(n_rows / seconds), "megabytes": rounded(_resident() - memory[0])}
-
-
-def _resident() -> float:
-    """The memory of this process in 10^6 bytes."""
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * 4096 / 1e6
+    return {"rows_per_second": rounded(n_rows / seconds), "megabytes": rounded(resident_mb() - memory[0])}
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -81,7 +75,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder, "data.jsonl")
-        data.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
+        write_texts(data, texts)
         whole: list[dict[str, Any]] = []
         for name, options in ENGINES.items():
             if name == "ray" and importlib.util.find_spec("ray") is None:

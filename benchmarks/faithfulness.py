@@ -28,20 +28,19 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._measuring import environment, rounded, write
+from benchmarks._measuring import ends, environment, rounded, write
 from benchmarks.paper._settings import Setting, read, texts_of
+from benchmarks.paper.page import BETTER
 from benchmarks.paths.study import BASELINES, SETTINGS
 from captum_dig import StaggeredPath, StraightLine, TextExplainer
 from captum_dig.comparison import Comparison
 from captum_dig.comparison.comparing import compare
 from captum_dig.methods import AttributionMethod, PathMethod, Plan
-from captum_dig.metrics import Interval, bootstrap_interval, paired_test
+from captum_dig.metrics import bootstrap_interval, paired_test
 from captum_dig.models.question import Question
 
 N_STEPS: Final = 48
 METRICS: Final = ("log_odds", "comprehensiveness")
-# Better is lower log-odds, and higher comprehensiveness.
-SIGNS: Final = {"log_odds": -1, "comprehensiveness": 1}
 LEVEL: Final = 0.01
 REFERENCE: Final = "integrated_gradients"
 
@@ -151,21 +150,17 @@ def _row(runs: Mapping[str, tuple[Comparison, str]], name: str, baseline: str) -
     row: dict[str, Any] = {"method": name, "baseline": baseline}
     for metric in METRICS:
         values = _values(runs, name, metric, baseline)
-        row[metric] = _ends(bootstrap_interval(values))
+        row[metric] = ends(bootstrap_interval(values))
         for reference in (REFERENCE, "former") if name == "default_half" else (REFERENCE,):
             if reference != name:
                 test = paired_test(values, _values(runs, reference, metric, baseline))
-                row[metric][f"against {reference}"] = _ends(test.difference) | {"p_value": rounded(test.p_value)}
+                row[metric][f"against {reference}"] = ends(test.difference) | {"p_value": rounded(test.p_value)}
     return row
 
 
 def _values(runs: Mapping[str, tuple[Comparison, str]], name: str, metric: str, baseline: str) -> Any:
     comparison, method = runs[name]
     return comparison.values(metric, method, baseline)
-
-
-def _ends(interval: Interval) -> dict[str, float]:
-    return {"mean": rounded(interval.mean), "low": rounded(interval.low), "high": rounded(interval.high)}
 
 
 def verdicts(cells: Mapping[str, Any]) -> dict[str, dict[str, int]]:
@@ -181,7 +176,7 @@ def verdicts(cells: Mapping[str, Any]) -> dict[str, dict[str, int]]:
                     if test["p_value"] >= LEVEL:
                         found["level"] += 1
                     else:
-                        found["better" if test["mean"] * SIGNS[metric] > 0 else "worse"] += 1
+                        found["better" if test["mean"] * BETTER[metric] > 0 else "worse"] += 1
     return counts
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from benchmarks._measuring import clock, environment, rounded, write
+from benchmarks._measuring import clock, ends, environment, rounded, write
 from benchmarks.paper._settings import read
 from captum_dig import TextExplainer, compare
 from captum_dig.metrics import bootstrap_interval, paired_test
@@ -104,8 +104,7 @@ def main() -> None:
             row: dict[str, Any] = {"method": method, "baseline": baseline}
             for measure in ("log_odds", "comprehensiveness"):
                 values = comparison.values(measure, method, baseline)
-                found = bootstrap_interval(values)
-                row[measure] = {"mean": rounded(found.mean), "low": rounded(found.low), "high": rounded(found.high)}
+                row[measure] = ends(bootstrap_interval(values))
                 if method != "random":
                     test = paired_test(values, comparison.values(measure, "random", baseline))
                     row[measure]["p_value_against_random"] = rounded(test.p_value)

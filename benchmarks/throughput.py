@@ -11,8 +11,6 @@ gradients: the speed of its first and its last tenth, and the memory after each.
 """
 
 import argparse
-import json
-import resource
 import statistics
 import tempfile
 import time
@@ -24,8 +22,8 @@ from typing import Any
 import torch
 from captum.attr import LayerIntegratedGradients
 
-from benchmarks._measuring import alone, clock, environment, rounded, write
-from benchmarks._sentences import TINY_TEXTS, sentence_parser
+from benchmarks._measuring import alone, clock, environment, resident_mb, rounded, write
+from benchmarks._sentences import TINY_TEXTS, sentence_parser, write_texts
 from captum_dig import TextExplainer
 from captum_dig.datasets import explain_table
 
@@ -150,19 +148,6 @@ def run_long(model: Path | None, texts: list[str], n_rows: int) -> dict[str, flo
         "mb_after_first_tenth": rounded(after_first),
         "mb_more_at_the_end": rounded(after - after_first),
     }
-
-
-def write_texts(data: Path, texts: list[str]) -> None:
-    """Write texts as JSON Lines."""
-    data.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-
-
-def resident_mb() -> float:
-    """The memory of this process, in 10^6 bytes."""
-    pages = Path("/proc/self/statm")
-    if pages.exists():
-        return int(pages.read_text().split()[1]) * resource.getpagesize() / 1e6
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def main() -> None:

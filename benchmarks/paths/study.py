@@ -29,14 +29,13 @@ import torch
 from torch import Tensor
 
 import captum_dig
-from benchmarks._measuring import environment, rounded, write
+from benchmarks._measuring import ends, environment, rounded, write
 from benchmarks.paper._settings import SMALL, Setting, texts_of
 from captum_dig import TextExplainer
 from captum_dig.comparison import Comparison
 from captum_dig.comparison.comparing import compare
 from captum_dig.methods import AttributionMethod, PathMethod, Plan
 from captum_dig.metrics import (
-    Interval,
     TokenBatch,
     bootstrap_interval,
     kendall_tau,
@@ -121,11 +120,11 @@ def averages(
         for metric in METRICS:
             values = comparison.values(metric, method, baseline)
             interval = bootstrap_interval(values)
-            row[metric] = _ends(interval) | {"n": interval.n}
+            row[metric] = ends(interval) | {"n": interval.n}
             for reference in references:
                 if reference != method:
                     test = paired_test(values, whole.values(metric, reference, beside))
-                    against = _ends(test.difference) | {"p_value": rounded(test.p_value)}
+                    against = ends(test.difference) | {"p_value": rounded(test.p_value)}
                     row[metric][f"against {reference}"] = against
         measurements = [text.find(method, baseline) for text in comparison.texts]
         percents = comparison.values("delta_percent", method, baseline)
@@ -134,10 +133,6 @@ def averages(
         row["delta_percent"] = None if np.isnan(percents).all() else rounded(float(np.nanmedian(percents)))
         rows.append(row)
     return rows
-
-
-def _ends(interval: Interval) -> dict[str, float]:
-    return {"mean": rounded(interval.mean), "low": rounded(interval.low), "high": rounded(interval.high)}
 
 
 def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> dict[str, dict[str, float]]:

@@ -27,14 +27,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks._measuring import alone, clock, environment, rounded, write
+from benchmarks._measuring import alone, clock, ends, environment, rounded, write
 from benchmarks._sentences import TINY_TEXTS, sentence_parser
 from benchmarks.continuation import TINY, Size, make
 from benchmarks.continuation import run as explain_continuation
 from benchmarks.throughput import captum
 from captum_dig import AttributionMethod, TextAttribution, TextExplainer, compare
 from captum_dig.methods import Plan
-from captum_dig.metrics import Interval, bootstrap_interval
+from captum_dig.metrics import bootstrap_interval
 from captum_dig.models.question import Question
 
 N_STEPS: Final = 48
@@ -198,8 +198,8 @@ def measured(model: Path | None, texts: Sequence[str], found: Mapping[str, Mappi
             "seconds": rounded(one["seconds"]),
             "rows": rounded(one["rows"]),
             "same_top_token": rounded(_same_top(one["scores"])),
-            "log_odds": _ends(bootstrap_interval(comparison.values("log_odds", name))),
-            "comprehensiveness": _ends(bootstrap_interval(comparison.values("comprehensiveness", name))),
+            "log_odds": ends(bootstrap_interval(comparison.values("log_odds", name))),
+            "comprehensiveness": ends(bootstrap_interval(comparison.values("comprehensiveness", name))),
         }
         for name, one in found.items()
     }
@@ -209,10 +209,6 @@ def _same_top(scores: Sequence[Sequence[Sequence[float]]]) -> float:
     """The share of texts whose highest score, without the first and last token, is the same for all seeds."""
     tops = [[int(np.argmax(values[1:-1])) for values in texts] for texts in scores]
     return float(np.mean([len(set(one)) == 1 for one in zip(*tops, strict=True)]))
-
-
-def _ends(interval: Interval) -> dict[str, float]:
-    return {"mean": rounded(interval.mean), "low": rounded(interval.low), "high": rounded(interval.high)}
 
 
 def continuation(size: Size, python: str | None) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from captum_dig.fields import Field, trimmed
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow
 from captum_dig.tasks.base import Choice
-from captum_dig.tasks.writing import TOKENS, WritingTask, places_of, texts_of
+from captum_dig.tasks.writing import TOKENS, WritingTask, choice_of, places_of, texts_of
 from captum_dig.threads import evaluating
 
 
@@ -125,18 +125,10 @@ class ContinuationTask(WritingTask):
                 continue
             groups = [[i] for i in range(len(ids))] if target == TOKENS else [list(range(len(ids)))]
             for group in groups:
-                spans = [encoding.offsets[first + i] for i in group]
-                span = trimmed(encoding.text, spans[0][0], spans[-1][1])
-                choices.append(
-                    Choice(
-                        row,
-                        (first - 1 + group[0], *(ids[i] for i in group)),
-                        0,
-                        (encoding.text[slice(*span)].strip() or encoding.tokens[first + group[0]],),
-                        (float(each[group].sum().exp()),),
-                        span if span[0] < span[1] else None,
-                    )
-                )
+                place = (first - 1 + group[0], *(ids[i] for i in group))
+                own = [encoding.offsets[first + i] for i in group]
+                fallback = encoding.tokens[first + group[0]]
+                choices.append(choice_of(row, place, encoding.text, own, fallback, float(each[group].sum().exp())))
         return choices
 
     def _parting(

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from captum_dig.errors import ModelError
-from captum_dig.fields import Field, trimmed
+from captum_dig.fields import Field
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.samples import Overflow
 from captum_dig.models.words import Span
 from captum_dig.tasks.base import Choice
-from captum_dig.tasks.writing import TOKENS, WritingTask, places_of, texts_of
+from captum_dig.tasks.writing import TOKENS, WritingTask, choice_of, places_of, texts_of
 from captum_dig.threads import evaluating
 
 
@@ -110,18 +110,11 @@ class SequenceTask(WritingTask):
             spans = self._spans(encoding, first)
             numbers = range(first, len(ids))
             for group in [[i] for i in numbers] if target == TOKENS else [list(numbers)]:
-                span = trimmed(encoding.text, spans[group[0] - first][0], spans[group[-1] - first][1])
-                choices.append(
-                    Choice(
-                        row,
-                        # The tokens before the first are read, and do not count.
-                        (group[0], *ids[: group[-1] + 1]),
-                        0,
-                        (encoding.text[slice(*span)].strip() or str(self.tokenizer.decode([ids[group[0]]])),),
-                        (float(each[group].sum().exp()),),
-                        span if span[0] < span[1] else None,
-                    )
-                )
+                # The tokens before the first are read, and do not count.
+                place = (group[0], *ids[: group[-1] + 1])
+                own = spans[group[0] - first : group[-1] - first + 1]
+                fallback = str(self.tokenizer.decode([ids[group[0]]]))
+                choices.append(choice_of(row, place, encoding.text, own, fallback, float(each[group].sum().exp())))
         return choices
 
     def inputs_for(self, encodings: Sequence[Encoding]) -> dict[str, Tensor]:

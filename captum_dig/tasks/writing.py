@@ -11,9 +11,10 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from captum_dig.checks import at_least_one
+from captum_dig.fields import trimmed
 from captum_dig.models.samples import SampleForm
 from captum_dig.models.words import Span
-from captum_dig.tasks.base import Task
+from captum_dig.tasks.base import Choice, Task
 
 # The target for a result for each token.
 TOKENS: Final = "tokens"
@@ -77,6 +78,27 @@ class WritingTask(Task):
     def log_probability(self, output: Any, places: Tensor) -> Tensor | None:
         """Pick the log-probability of each continuation."""
         return self.total(output, places, normalized=True)
+
+
+def choice_of(
+    row: int, place: tuple[int, ...], text: str, spans: Sequence[Span], fallback: str, probability: float
+) -> Choice:
+    """Make the choice of written tokens.
+
+    Args:
+        row: The index of the encoding.
+        place: The place of the number.
+        text: The shown text.
+        spans: The places of the tokens in it.
+        fallback: The name of the tokens where they show nothing.
+        probability: Their probability.
+
+    Returns:
+        The choice; it has the tokens' part of the text as its name and its span.
+    """
+    start, end = trimmed(text, spans[0][0], spans[-1][1])
+    shown = (start, end) if start < end else None
+    return Choice(row, place, 0, (text[start:end].strip() or fallback,), (probability,), shown)
 
 
 def texts_of(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> list[str]:

@@ -6,7 +6,7 @@ Takes a `Picture`; gives pieces with their line and column. The formats that dra
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from captum_dig.visualization.base import Picture, Segment, visible
@@ -54,6 +54,21 @@ def pieces_of(picture: Picture) -> Iterator[Piece]:
                     line, column = line + 1, 0
                 yield Piece(word, line, column, segment)
                 column += columns_of(word)
+
+
+def extent(picture: Picture, pieces: Sequence[Piece]) -> tuple[int, int]:
+    """Measure a drawing.
+
+    Args:
+        picture: The picture.
+        pieces: Its pieces.
+
+    Returns:
+        The columns of its longest line, and its lines; the explained number is a line above the words.
+    """
+    ends = (piece.column + piece.width for piece in pieces)
+    lines = 1 + max((piece.line for piece in pieces), default=0)
+    return max([columns_of(picture.explained), *ends]), lines + bool(picture.explained)
 
 
 def _words(text: str, *, whole: bool) -> Iterator[str]:

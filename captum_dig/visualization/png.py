@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from captum_dig.visualization.base import Picture
 from captum_dig.visualization.formats import Drawable, Format
-from captum_dig.visualization.lines import BAR, COLUMN, COLUMNS, LINE, MARGIN, SIZE, Piece, columns_of, pieces_of
+from captum_dig.visualization.lines import BAR, COLUMN, COLUMNS, LINE, MARGIN, SIZE, Piece, extent, pieces_of
 from captum_dig.visualization.web import LIGHT, tint
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class PngFormat(Format):
 
         pictures = [result.to_picture() for result in results]
         laid = [list(pieces_of(picture)) for picture in pictures]
-        heights = [_height(picture, pieces) for picture, pieces in zip(pictures, laid, strict=True)]
-        columns = max((piece.column + piece.width for pieces in laid for piece in pieces), default=COLUMNS)
-        named = max((columns_of(picture.explained) for picture in pictures), default=0)
-        width, height = round(2 * MARGIN + max(columns, named) * COLUMN), MARGIN + sum(heights)
+        extents = [extent(picture, pieces) for picture, pieces in zip(pictures, laid, strict=True)]
+        heights = [LINE * lines + MARGIN for _, lines in extents]
+        widest = max((columns for columns, _ in extents), default=COLUMNS)
+        width, height = round(2 * MARGIN + widest * COLUMN), MARGIN + sum(heights)
         looks: dict[Any, Any] = {"font.family": "monospace", "text.usetex": False, "text.parse_math": False}
         with rc_context(looks), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from")
@@ -57,11 +57,6 @@ class PngFormat(Format):
                     _draw(axes, piece, picture, begin)
                 top += size
             figure.savefig(file, format="png", dpi=_DOTS, metadata={"Software": None})
-
-
-def _height(picture: Picture, pieces: list[Piece]) -> int:
-    lines = 1 + max((piece.line for piece in pieces), default=0)
-    return LINE * (lines + bool(picture.explained)) + MARGIN
 
 
 def _draw(axes: Axes, piece: Piece, picture: Picture, top: float) -> None:

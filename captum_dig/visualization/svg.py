@@ -10,7 +10,7 @@ from typing import TextIO
 
 from captum_dig.visualization.base import Picture, escaped
 from captum_dig.visualization.formats import Drawable, Format
-from captum_dig.visualization.lines import BAR, COLUMN, LINE, MARGIN, SIZE, Piece, columns_of, pieces_of
+from captum_dig.visualization.lines import BAR, COLUMN, LINE, MARGIN, SIZE, Piece, extent, pieces_of
 from captum_dig.visualization.web import LIGHT, tint
 
 
@@ -23,13 +23,13 @@ class SvgFormat(Format):
         top, widest = MARGIN, 0
         for result in results:
             picture = result.to_picture()
-            parts.append(_text(picture.explained, MARGIN, top + SIZE, weight="bold"))
-            top += LINE if picture.explained else 0
             pieces = list(pieces_of(picture))
-            ends = (piece.column + piece.width for piece in pieces)
-            widest = max(widest, columns_of(picture.explained), max(ends, default=0))
-            parts += [_drawn(piece, picture, top) for piece in pieces]
-            top += LINE * (1 + max((piece.line for piece in pieces), default=0)) + MARGIN
+            columns, lines = extent(picture, pieces)
+            widest = max(widest, columns)
+            parts.append(_text(picture.explained, MARGIN, top + SIZE, weight="bold"))
+            words = top + LINE * bool(picture.explained)
+            parts += [_drawn(piece, picture, words) for piece in pieces]
+            top += LINE * lines + MARGIN
         width = round(2 * MARGIN + max(widest, 1) * COLUMN)
         file.write(
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" height="{top}" '
