@@ -62,7 +62,7 @@ SIZES = {
         layers=1, width=4_096, n_rows=8_192, n_texts=1, n_tokens=1_024, rows_at_once=2, inner=1, n_steps=24, turns=0
     ),
 }
-PATHS = ("straight line", "greedy", "staggered, 4 orders", "staggered, 24 orders")
+PATHS = ("straight line", "greedy", "greedy, rows shared", "staggered, 4 orders", "staggered, 24 orders")
 
 DEMO = Path(__file__).parents[1] / "captum_dig" / "demo"
 ROWS_AT_ONCE = 50
@@ -82,7 +82,7 @@ def main() -> None:
         },
         "long_texts": lambda: alone(long_texts, model, device, (2, 16, 3) if tiny else (8, 512, 50)),
         "paths": lambda: (
-            {"small": compared(replace(SIZES["small"], turns=0), device, PATHS[2:3])}
+            {"small": compared(replace(SIZES["small"], turns=0), device, PATHS[3:4])}
             if tiny
             else {name: compared(SIZES[name], device) for name in arguments.sizes}
         ),
@@ -282,8 +282,8 @@ def along(name: str, model: Any, folder: str) -> Any:
     if name == "captum":
         return LayerIntegratedGradients(forward, layer)
     path: PathGenerator = StraightLine()
-    if name == "greedy":
-        path = MonotonicPath(Vocabulary.from_layer(layer), folder=TableFolder(folder))
+    if name.startswith("greedy"):
+        path = MonotonicPath(Vocabulary.from_layer(layer, copy=name == "greedy"), folder=TableFolder(folder))
     elif name != "straight line":
         path = StaggeredPath(path, n_orders=int(name.split()[1]))
     return LayerDiscretizedIntegratedGradients(forward, layer, path)

@@ -274,6 +274,9 @@ def _many_nodes(n: int) -> tuple[Array, Array]:
 
 def _apportion(shares: Array, n: int) -> list[int]:
     """Distribute n nodes: one to each part, then one by one to the part with the largest share per node."""
+    if len(shares) == 1:
+        # A straight line: this is called once for each example.
+        return [n]
     seats = np.ones(len(shares), dtype=np.int64)
     for _ in range(n - len(shares)):
         seats[np.argmax(shares / seats)] += 1

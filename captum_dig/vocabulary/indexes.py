@@ -4,6 +4,7 @@ Takes rows; gives for any vectors the ids of a few rows that include the nearest
 and sorts these, so an index may round but must not miss a row.
 """
 
+import functools
 import re
 from abc import ABC, abstractmethod
 from typing import Any, final
@@ -32,10 +33,14 @@ class RowIndex(ABC):
     Subclasses implement `shortlist`.
 
     Attributes:
-        rows: The rows, shape (V, D), float32 on the CPU, which the index owns.
+        rows: The rows, which nobody changes.
+
+    Args:
+        rows: The rows, shape (V, D), float32 on the CPU, contiguous.
     """
 
-    rows: Tensor
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
 
     @abstractmethod
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
@@ -61,92 +66,91 @@ class RowIndex(ABC):
         return self.shortlist(queries, count, candidates)
 
 
-class FaissIndex(RowIndex):
-    """The index that a FAISS factory string describes.
+class NearbyIndex(RowIndex):
+    """A search that asks FAISS for a few rows more than are wanted, because FAISS rounds distances.
 
-    ``"Flat"`` is exact. FAISS computes a squared distance as |q|² + |r|² - 2 q·r, which cancels for two long, similar
-    vectors. Tables far from the origin are therefore shifted to it. If rounding could have changed a result, the search
-    is repeated, finally in double precision.
+    Subclasses implement `nearest`.
+    """
 
-    Args:
-        rows: The rows, shape (V, D), float32 on the CPU, contiguous.
-        factory: The factory string; parameters of the search may follow a semicolon.
+    @abstractmethod
+    def nearest(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Search the whole table, without a mask.
 
-    Raises:
-        ValueError: If FAISS cannot build that index over these rows.
+        Args:
+            queries: Shape (N, D), float32 on the CPU, contiguous.
+            count: The number of rows for each query, at most V.
+
+        Returns:
+            Squared distances and row ids, shape (N, count) each, nearest first; -1 where an approximate index ends.
+        """
+
+    def allowed(
+        self, queries: Tensor, count: int, slack: int, candidates: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Search among the candidates.
+
+        Args:
+            queries: As in `nearest`.
+            count: The number of rows that are wanted.
+            slack: How many more are fetched.
+            candidates: As in `search`.
+
+        Returns:
+            Row ids and their squared distances, shape (N, M) each, those of candidates first; which of them are
+            candidates, shape (N, M); and for each query a squared distance that no other candidate is below, (N,).
+        """
+        n_rows = len(self.rows)
+        if candidates is None:
+            candidates = torch.ones(n_rows, dtype=torch.bool, device="cpu")
+        available = int(candidates.sum())
+        wanted = min(count + slack, available)
+        # Fetch more rows than the mask is likely to drop: a second search costs more than a longer one.
+        fetched = wanted if available == n_rows else min(n_rows, 2 * wanted * n_rows // available)
+        while True:
+            distances, found = self.nearest(queries, fetched)
+            allowed = (found >= 0) & candidates[found.clamp(min=0)]
+            short = allowed.sum(dim=1) < count
+            # An approximate index that returns -1 finds no more rows.
+            if fetched == n_rows or not bool(short.any()) or bool((found[short] < 0).any()):
+                break
+            fetched = min(n_rows, 2 * fetched)
+        # Allowed ones first, in the index's order.
+        order = torch.sort(allowed.logical_not(), dim=1, stable=True).indices[:, :wanted]
+        kept, kept_distances = allowed.gather(1, order), distances.gather(1, order)
+        edge = torch.where(kept[:, -1], kept_distances[:, -1], distances[:, -1])
+        # Where every candidate is among them, no other is near.
+        edge[kept.sum(dim=1) == available] = torch.inf
+        return found.gather(1, order), kept_distances, kept, edge
+
+
+class FlatIndex(NearbyIndex):
+    """The exact search of FAISS, which reads the rows where they are; nothing is built or copied.
+
+    FAISS computes a squared distance as |q|² + |r|² - 2 q·r, which cancels for two long, similar vectors. Tables far
+    from the origin are therefore shifted to it. If rounding could have changed a result, the search is repeated,
+    finally in double precision.
 
     Example:
-        >>> index = FaissIndex(torch.tensor([[0.0], [1.0], [5.0]]), "Flat")
+        >>> index = FlatIndex(torch.tensor([[0.0], [1.0], [5.0]]))
         >>> index.search(torch.tensor([[0.9]]), count=1, candidates=torch.tensor([True, False, True]))
         tensor([[0, 2]])
     """
 
-    def __init__(self, rows: Tensor, factory: str) -> None:
-        try:
-            import faiss
-        except ImportError as error:
-            raise ImportError(f"a Vocabulary needs FAISS, got: {error}; python -m pip install faiss-cpu") from error
+    @functools.cached_property
+    def _center(self) -> Tensor | None:
+        return _far_center(self.rows)
 
-        if links := [int(n) for n in re.findall(r"HNSW(\d+)", factory) if int(n) < 2]:
-            # Here FAISS would end the process.
-            raise ValueError(
-                f"index must give each row of a graph at least 2 links, got {factory!r} with {links[0]}; try 'HNSW32'"
-            )
-        if re.search(r"[A-Za-z]0+(?!\d)", factory.partition(";")[0]):
-            # Older releases of FAISS divide by it, which ends the process.
-            raise ValueError(f"index must have no part of size 0, got {factory!r}; try 'IVF256,Flat'")
-        structure, _, rest = factory.partition(";")
-        # The type stubs of FAISS are wrong for the overload of one string.
-        parameters: Any = rest.strip()
-        self._exact = structure.strip() == "Flat"
-        self._center = _far_center(rows) if self._exact else None
-        stored = rows if self._center is None else rows - self._center
-        try:
-            index = faiss.index_factory(rows.shape[1], structure.strip())
-            if not index.is_trained:
-                index.train(stored.numpy())
-            index.add(stored.numpy())
-            if parameters:
-                faiss.ParameterSpace().set_index_parameters(index, parameters)
-            # Some wrong parameters fail only in a search.
-            nearest = index.search(stored[:1].numpy(), 1)[1]
-            if nearest[0, 0] < 0:
-                raise RuntimeError("it finds nothing")
-        except RuntimeError as error:
-            # A message of FAISS begins with the place in its C++ source and ends with the reason.
-            reason = str(error).strip().splitlines()[-1]
-            raise ValueError(
-                f"index must be a FAISS factory string that fits {tuple(rows.shape)} rows, got {factory!r} ({reason}); "
-                "try 'Flat' or 'HNSW32'"
-            ) from error
-        self._index = index
-        shared = self._shared_rows()
-        self.rows = rows.clone(memory_format=torch.contiguous_format) if shared is None else shared
+    @functools.cached_property
+    def _shifted(self) -> Tensor:
+        return self.rows if self._center is None else self.rows - self._center
 
     def __getstate__(self) -> dict[str, Any]:
-        # An approximate index is serialized by FAISS; a rebuilt one could find other rows.
-        import faiss
+        return {"rows": self.rows}
 
-        state = vars(self) | {"_index": faiss.serialize_index(self._index)}
-        return state | {"rows": None} if self._shared_rows() is not None else state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        import faiss
-
-        vars(self).update(state)
-        self._index = faiss.deserialize_index(state["_index"])
-        shared = self._shared_rows()
-        self.rows = state["rows"] if shared is None else shared
-
-    def _shared_rows(self) -> Tensor | None:
-        """The rows inside the index without a copy, if it holds them unchanged."""
-        import faiss
-
-        index = self._index
-        storage = faiss.downcast_index(index.storage) if isinstance(index, faiss.IndexHNSW) else index
-        if self._center is not None or not isinstance(storage, faiss.IndexFlat):
-            return None
-        return torch.from_numpy(np.asarray(_Storage(index, storage)))
+    def nearest(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Search every row."""
+        distances, found = _faiss().knn(queries.numpy(), self._shifted.numpy(), count)
+        return torch.from_numpy(distances), torch.from_numpy(found)
 
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
         """Search with FAISS; if rounding may have changed the result, search again with more rows, then exactly."""
@@ -154,7 +158,7 @@ class FaissIndex(RowIndex):
         found, settled = self._search(shifted, count, _SLACK[0], candidates)
         for slack in (*_SLACK[1:], None):
             left = settled.logical_not().nonzero()[:, 0]
-            if not self._exact or not len(left):
+            if not len(left):
                 break
             if slack is None:
                 more = self._search_exactly(shifted[left], count, candidates)
@@ -167,40 +171,20 @@ class FaissIndex(RowIndex):
 
     def _search(self, queries: Tensor, count: int, slack: int, candidates: Tensor | None) -> tuple[Tensor, Tensor]:
         """Ids that FAISS finds, shape (N, M), and whether they certainly include the nearest, shape (N,)."""
-        n_rows = len(self.rows)
-        if candidates is None:
-            candidates = torch.ones(n_rows, dtype=torch.bool, device="cpu")
-        available = int(candidates.sum())
-        wanted = min(count + slack, available)
-        # Fetch more rows than the mask is likely to drop: a second search costs more than a longer one.
-        fetched = wanted if available == n_rows else min(n_rows, 2 * wanted * n_rows // available)
-        while True:
-            distances, found = map(torch.from_numpy, self._index.search(queries.numpy(), fetched))
-            found = found.to(torch.int64)
-            allowed = (found >= 0) & candidates[found.clamp(min=0)]
-            short = allowed.sum(dim=1) < count
-            # An approximate index that returns -1 finds no more rows.
-            if fetched == n_rows or not bool(short.any()) or bool((found[short] < 0).any()):
-                break
-            fetched = min(n_rows, 2 * fetched)
-        # Allowed ones first, in the index's order.
-        order = torch.sort(allowed.logical_not(), dim=1, stable=True).indices[:, :wanted]
-        kept, kept_distances = allowed.gather(1, order), distances.gather(1, order)
-        # By the distances of FAISS, all other rows are at least this far away.
-        edge = torch.where(kept[:, -1], kept_distances[:, -1], distances[:, -1])
+        found, distances, kept, edge = self.allowed(queries, count, slack, candidates)
         # A row within that distance has a bounded length; each length and product is a sum of D rounded numbers.
         reach = 2 * queries.norm(dim=1) + edge.clamp(min=0).sqrt()
         error = _SINGLE * (8 + queries.shape[1] ** 0.5) * reach.square()
-        settled = (edge - kept_distances[:, count - 1] > 2 * error) | (kept.sum(dim=1) == available)
-        return torch.where(kept, found.gather(1, order), -1), settled
+        settled = edge.isinf() | (edge - distances[:, count - 1] > 2 * error)
+        return torch.where(kept, found, -1), settled
 
     def _search_exactly(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
         """Ids of the nearest rows and a few more, by distances in double precision."""
         found = []
         for block in queries.double().split(max(1, _BLOCK // len(self.rows))):
             columns = []
-            for chunk in self.rows.split(CHUNK):
-                rows = (chunk if self._center is None else chunk - self._center).double()
+            for chunk in self._shifted.split(CHUNK):
+                rows = chunk.double()
                 columns.append(rows.square().sum(dim=1) - 2 * block @ rows.T + block.square().sum(dim=1)[:, None])
             # In single precision equal rows are equally far; take the first ones.
             distances = torch.cat(columns, dim=1).float()
@@ -210,6 +194,86 @@ class FaissIndex(RowIndex):
             some = slice(count + _SLACK[0])
             found.append(torch.where(nearest.values[:, some].isfinite(), nearest.indices[:, some], -1))
         return torch.cat(found)
+
+
+class FaissIndex(NearbyIndex):
+    """The index that a FAISS factory string describes, such as ``"HNSW32"``; it may be approximate.
+
+    Args:
+        rows: The rows, shape (V, D), float32 on the CPU, contiguous. An index that stores them unchanged has the only
+            copy in `rows`.
+        factory: The factory string; parameters of the search may follow a semicolon.
+
+    Raises:
+        ValueError: If FAISS cannot build that index over these rows.
+
+    Example:
+        >>> index = FaissIndex(torch.tensor([[0.0], [1.0], [5.0]]), "HNSW8")
+        >>> index.search(torch.tensor([[0.9]]), count=1)[0, 0]
+        tensor(1)
+    """
+
+    def __init__(self, rows: Tensor, factory: str) -> None:
+        faiss = _faiss()
+        if links := [int(n) for n in re.findall(r"HNSW(\d+)", factory) if int(n) < 2]:
+            # Here FAISS would end the process.
+            raise ValueError(
+                f"index must give each row of a graph at least 2 links, got {factory!r} with {links[0]}; try 'HNSW32'"
+            )
+        if re.search(r"[A-Za-z]0+(?!\d)", factory.partition(";")[0]):
+            # Older releases of FAISS divide by it, which ends the process.
+            raise ValueError(f"index must have no part of size 0, got {factory!r}; try 'IVF256,Flat'")
+        structure, _, parameters = factory.partition(";")
+        try:
+            index = faiss.index_factory(rows.shape[1], structure.strip())
+            if not index.is_trained:
+                index.train(rows.numpy())
+            index.add(rows.numpy())
+            if parameters.strip():
+                faiss.ParameterSpace().set_index_parameters(index, parameters.strip())
+            # Some wrong parameters fail only in a search.
+            nearest = index.search(rows[:1].numpy(), 1)[1]
+            if nearest[0, 0] < 0:
+                raise RuntimeError("it finds nothing")
+        except RuntimeError as error:
+            # A message of FAISS begins with the place in its C++ source and ends with the reason.
+            reason = str(error).strip().splitlines()[-1]
+            raise ValueError(
+                f"index must be a FAISS factory string that fits {tuple(rows.shape)} rows, got {factory!r} ({reason}); "
+                "try 'Flat' or 'HNSW32'"
+            ) from error
+        self._index = index
+        shared = self._shared_rows()
+        super().__init__(rows if shared is None else shared)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An approximate index is serialized by FAISS; a rebuilt one could find other rows.
+        state = vars(self) | {"_index": _faiss().serialize_index(self._index)}
+        return state | {"rows": None} if self._shared_rows() is not None else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._index = _faiss().deserialize_index(state["_index"])
+        shared = self._shared_rows()
+        self.rows = state["rows"] if shared is None else shared
+
+    def _shared_rows(self) -> Tensor | None:
+        """The rows inside the index without a copy, if it holds them unchanged."""
+        faiss, index = _faiss(), self._index
+        storage = faiss.downcast_index(index.storage) if isinstance(index, faiss.IndexHNSW) else index
+        if not isinstance(storage, faiss.IndexFlat):
+            return None
+        return torch.from_numpy(np.asarray(_Storage(index, storage)))
+
+    def nearest(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Search with the index."""
+        distances, found = map(torch.from_numpy, self._index.search(queries.numpy(), count))
+        return distances, found.to(torch.int64)
+
+    def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
+        """Search once: an approximate index promises nothing."""
+        found, _, kept, _ = self.allowed(queries, count, _SLACK[0], candidates)
+        return torch.where(kept, found, -1)
 
 
 class HalfPrecisionIndex(RowIndex):
@@ -229,7 +293,7 @@ class HalfPrecisionIndex(RowIndex):
     """
 
     def __init__(self, rows: Tensor) -> None:
-        self.rows = rows.clone(memory_format=torch.contiguous_format)
+        super().__init__(rows)
         # A shift of all rows changes no distance, and short vectors round less.
         self._center = _center(rows)
         self._coarse = torch.empty(rows.shape, dtype=torch.bfloat16, device="cpu")
@@ -278,10 +342,8 @@ class _Storage:
     """The rows inside a flat FAISS index, as an array that keeps the index alive."""
 
     def __init__(self, owner: Any, flat: Any) -> None:
-        import faiss
-
         self._owner = owner
-        values = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
+        values = _faiss().rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
         self.__array_interface__ = values.reshape(flat.ntotal, flat.d).__array_interface__
 
 
@@ -298,9 +360,20 @@ def build_index(rows: Tensor, factory: str) -> RowIndex:
     Raises:
         ValueError: If FAISS cannot build that index over these rows.
     """
-    if factory == "Flat" and HalfPrecisionIndex.suits(rows):
-        return HalfPrecisionIndex(rows)
-    return FaissIndex(rows, factory)
+    if factory.strip() != "Flat":
+        return FaissIndex(rows, factory)
+    return HalfPrecisionIndex(rows) if HalfPrecisionIndex.suits(rows) else FlatIndex(rows)
+
+
+def _faiss() -> Any:
+    """FAISS, whose import takes a quarter of a second; its type stubs miss overloads."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError(
+            f"a search for neighbours needs FAISS, got: {error}; python -m pip install faiss-cpu"
+        ) from error
+    return faiss
 
 
 def _center(rows: Tensor) -> Tensor:

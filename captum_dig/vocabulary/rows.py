@@ -41,6 +41,8 @@ class Vocabulary:
         weight: The rows, shape (V, D), finite, any floating dtype and device.
         index: A FAISS factory string. ``"Flat"`` is exact; others are approximate, such as ``"HNSW32"``. Parameters of
             the search may follow a semicolon: ``"IVF256,SQ8;nprobe=16"``.
+        copy: Whether the rows are copied. False shares the memory of `weight` if it is float32 on the CPU; nobody may
+            change it then while the vocabulary is in use.
 
     Raises:
         TypeError: If `weight` is not a floating-point tensor.
@@ -55,13 +57,13 @@ class Vocabulary:
 
     # Tensors made in inference mode could not be used with gradients outside of it.
     @torch.inference_mode(mode=False)
-    def __init__(self, weight: Tensor, *, index: str = "Flat") -> None:
+    def __init__(self, weight: Tensor, *, index: str = "Flat", copy: bool = True) -> None:
         if not isinstance(weight, Tensor) or not weight.is_floating_point():
             got = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
             raise TypeError(f"weight must be a floating-point tensor, got {got}; {_REMEDY}")
         if weight.dim() != 2 or weight.numel() == 0:
             raise ValueError(f"weight must have shape (V, D) with V, D >= 1, got {tuple(weight.shape)}; {_REMEDY}")
-        rows = weight.detach().to("cpu", torch.float32)
+        rows = weight.detach().to("cpu", torch.float32, copy=copy).contiguous()
         bad = [first for first, chunk in _chunks(rows) if not bool(chunk.isfinite().all())]
         if bad:
             row = next(r for r in range(bad[0], len(rows)) if not bool(rows[r].isfinite().all()))
@@ -83,7 +85,7 @@ class Vocabulary:
 
     @classmethod
     @torch.inference_mode(mode=False)
-    def from_layer(cls, layer: nn.Module, *, index: str = "Flat") -> "Vocabulary":
+    def from_layer(cls, layer: nn.Module, *, index: str = "Flat", copy: bool = True) -> "Vocabulary":
         """Collect the rows as an embedding layer emits them.
 
         The layer is called on every id. A layer that scales its table (Gemma, mBART) therefore gives the scaled rows.
@@ -92,6 +94,7 @@ class Vocabulary:
         Args:
             layer: A module that maps ids of shape (N,) to rows of shape (N, D), such as `nn.Embedding`.
             index: A FAISS factory string, as in the constructor.
+            copy: As in the constructor. A layer that scales its table is copied in any case.
 
         Returns:
             The vocabulary of that layer.
@@ -113,7 +116,9 @@ class Vocabulary:
                 "layer must be an embedding table with a `weight` of shape (V, D), "
                 f"got {type(layer).__name__}; {_REMEDY}"
             )
+        # The rows are copied once the layer emits others than those of its table.
         emitted: Tensor | None = None
+        shares = not copy and weight.device.type == "cpu" and weight.dtype == torch.float32
         with torch.no_grad():
             for ids in torch.arange(len(weight), device=weight.device).split(CHUNK):
                 rows = table(ids)
@@ -122,10 +127,15 @@ class Vocabulary:
                         "layer must map ids of shape (N,) to rows of shape (N, D), "
                         f"got shape {tuple(rows.shape)} for N = {len(ids)} from {type(layer).__name__}; {_REMEDY}"
                     )
+                first, end = int(ids[0]), int(ids[-1]) + 1
+                shares = shares and torch.equal(rows, weight[first:end])
+                if shares:
+                    continue
                 if emitted is None:
                     emitted = torch.empty(len(weight), rows.shape[1], dtype=torch.float32, device="cpu")
-                emitted[int(ids[0]) : int(ids[-1]) + 1] = rows
-        return cls(weight if emitted is None else emitted, index=index)
+                    emitted[:first] = weight[:first]
+                emitted[first:end] = rows
+        return cls(weight, index=index, copy=copy) if emitted is None else cls(emitted, index=index, copy=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # The index holds the rows.

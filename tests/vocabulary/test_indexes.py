@@ -6,17 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captum_dig import Vocabulary
-from captum_dig.vocabulary.indexes import FaissIndex, HalfPrecisionIndex, RowIndex, build_index
+from captum_dig.vocabulary.indexes import FaissIndex, FlatIndex, HalfPrecisionIndex, RowIndex, build_index
 from tests import reference
 
-INDEXES = {"faiss": lambda rows: FaissIndex(rows, "Flat"), "half precision": HalfPrecisionIndex}
+INDEXES = {"flat": FlatIndex, "half precision": HalfPrecisionIndex}
 
 
 class Everything(RowIndex):
     """An index that rules nothing out."""
-
-    def __init__(self, rows):
-        self.rows = rows.clone()
 
     def shortlist(self, queries, count, candidates):
         ids = torch.arange(len(self.rows)).expand(len(queries), -1)
@@ -67,15 +64,6 @@ def test_most_rows_are_ruled_out():
     assert HalfPrecisionIndex(rows).search(rows[:50], 100).shape[1] < 200
 
 
-@pytest.mark.parametrize("index", INDEXES)
-def test_an_index_owns_its_rows(index):
-    table = torch.randn(20, 3)
-    kept = INDEXES[index](table)
-    before = table.clone()
-    table.zero_()
-    assert torch.equal(kept.rows, before)
-
-
 @pytest.mark.parametrize("factory", ["Flat", "HNSW8"])
 def test_rows_outlive_their_index_and_are_no_copy(factory):
     index = FaissIndex(torch.arange(12.0).reshape(4, 3), factory)
@@ -89,7 +77,7 @@ def test_rows_outlive_their_index_and_are_no_copy(factory):
 
 def test_large_tables_are_read_at_half_precision(monkeypatch):
     monkeypatch.setattr("captum_dig.vocabulary.indexes._LARGE", 1)
-    for capability, kind in (("AVX512", HalfPrecisionIndex), ("AVX2", FaissIndex)):
+    for capability, kind in (("AVX512", HalfPrecisionIndex), ("AVX2", FlatIndex)):
         monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda answer=capability: answer)
         assert type(build_index(torch.randn(4, 2), "Flat")) is kind
         assert type(build_index(torch.randn(4, 2), "HNSW8")) is FaissIndex
@@ -165,10 +153,10 @@ def test_flat_is_exact_in_blocks_and_alone(table, masked):
 
 def test_most_answers_are_settled_at_once(monkeypatch):
     rows = torch.randn(6000, 256)
-    index = FaissIndex(rows, "Flat")
+    index = FlatIndex(rows)
     settled = index._search(rows[:512], 100, 8, None)[1]
     assert settled.float().mean() > 0.9
-    monkeypatch.setattr(FaissIndex, "_search_exactly", None)
+    monkeypatch.setattr(FlatIndex, "_search_exactly", None)
     assert index.search(rows[:512], 100).shape[1] < 200
 
 

@@ -1,5 +1,7 @@
 import gc
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -149,6 +151,48 @@ def test_it_is_a_snapshot(rows):
     rows += 1
     assert torch.equal(vocabulary.rows, before)
     assert Vocabulary(rows).fingerprint != fingerprint == Vocabulary(before).fingerprint
+
+
+def test_rows_are_shared_where_the_caller_wants_no_copy(rows):
+    shared = Vocabulary(rows, copy=False)
+    assert shared.rows.data_ptr() == rows.data_ptr()
+    assert shared.fingerprint == Vocabulary(rows).fingerprint
+    assert torch.equal(
+        shared.neighbors(torch.arange(9), 3),
+        Vocabulary(rows).neighbors(torch.arange(9), 3),
+    )
+    # Another dtype is another tensor.
+    assert Vocabulary(rows.double(), copy=False).rows.dtype == torch.float32
+
+
+def test_a_layer_shares_its_rows_unless_it_emits_others():
+    table = nn.Embedding(1200, 3)
+    assert Vocabulary.from_layer(table, copy=False).rows.data_ptr() == table.weight.data_ptr()
+    assert Vocabulary.from_layer(table).rows.data_ptr() != table.weight.data_ptr()
+
+    class Late(nn.Embedding):
+        def forward(self, ids):
+            return torch.where(ids[:, None] < 1000, super().forward(ids), 0.5)
+
+    late = Late.from_pretrained(table.weight.detach().clone())
+    rows = Vocabulary.from_layer(late, copy=False).rows
+    assert torch.equal(rows[:1000], table.weight[:1000])
+    assert bool((rows[1000:] == 0.5).all())
+    assert torch.equal(late.weight, table.weight)
+
+
+def test_faiss_is_imported_by_the_first_search():
+    code = """
+import sys, torch
+from captum_dig import Vocabulary
+vocabulary = Vocabulary(torch.eye(4))
+assert vocabulary.find(torch.eye(4)).tolist() == [0, 1, 2, 3]
+assert "faiss" not in sys.modules
+vocabulary.neighbors(torch.tensor([0]), 2)
+assert "faiss" in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_rows_outlive_the_vocabulary(rows):
