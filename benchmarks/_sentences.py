@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measuring import environment
+from benchmarks.paper._settings import Setting, read
+from benchmarks.paths.study import SETTINGS
 from captum_dig import TextAttribution, TextExplainer
 
+SETTING: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
 TINY_TEXTS = ["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."]
 
 
@@ -54,6 +57,34 @@ def opening(doc: str | None, arguments: argparse.Namespace, texts: list[str], **
             **settings,
         },
     }
+
+
+def setting_parser(doc: str | None, tiny: str) -> argparse.ArgumentParser:
+    """A command line with settings (a model and its data set each), and a file that keeps those of earlier runs."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=Path, help="folder with the models")
+    parser.add_argument("--data-dir", type=Path, help="folder with the data sets")
+    parser.add_argument("--settings", nargs="+", default=["demo"], choices=list(SETTING), help="names of settings")
+    parser.add_argument("--out", type=Path, help="JSON file to write, or to add settings to")
+    parser.add_argument("--tiny", action="store_true", help=f"two sentences, the demo model, {tiny}")
+    return parser
+
+
+def load_setting(name: str, arguments: argparse.Namespace) -> tuple[TextExplainer, list[str]]:
+    """The model of a setting, and sentences spread over its test split, the short ones first."""
+    setting = SETTING[name]
+    if arguments.tiny:
+        return TextExplainer.demo(), TINY_TEXTS
+    explainer = TextExplainer.from_pretrained(setting.model if name == "demo" else arguments.models / setting.model)
+    texts = [text for text, _ in read(setting.dataset, "test", arguments.data_dir)]
+    return explainer, sorted(texts[:: max(1, len(texts) // arguments.n)][: arguments.n], key=len)
+
+
+def reopened(doc: str | None, file: Path | None, **settings: Any) -> dict[str, Any]:
+    """A report about models, with those that the file holds already."""
+    kept = json.loads(file.read_text(encoding="utf-8"))["models"] if file and file.exists() else {}
+    question = (doc or "").splitlines()[0]
+    return {"question": question, "environment": environment(), "settings": settings, "models": kept}
 
 
 def explain(explainer: TextExplainer, texts: list[str], **options: Any) -> list[TextAttribution]:

@@ -49,7 +49,7 @@ class Refinement:
         # path has a node at both ends, where the output is known and there is no gradient (-1).
         nothing = np.zeros((0, len(call.ends[0])), dtype=np.int64)
         self._path, self._number, self._position = nothing, nothing, nothing.astype(np.float64)
-        self._at_ends = torch.stack([call.evaluations.output_at(points) for points in (call.starts, call.ends)])
+        self._at_ends = call.outputs_at_ends()
         self._outputs = self._at_ends[:0]
         # Of each interval, shape (M, B); empty until they have been summed.
         self._indicator: Array = self._position

@@ -113,18 +113,18 @@ class Evaluations:
         selected: Tensor = output.reshape(n_here, -1)
         return selected.to(torch.promote_types(selected.dtype, torch.float32))
 
-    def output_at(self, points: Sequence[Tensor]) -> Tensor:
-        """Return the output at one point for each example, shape (B,), without a gradient."""
+    def outputs_at(self, points: Sequence[Tensor]) -> Tensor:
+        """Return the outputs at points, shape (n, B, ...) for each input: shape (n, B), without a gradient."""
         recorder = self._recorder
         if recorder is not None:
             recorder.stops = True
             try:
-                self.gradients([point[None].clone() for point in points])
+                self.gradients(points)
             except Stopped:
                 pass
             finally:
                 recorder.stops = False
-        return self.outputs(1)[0]
+        return self.outputs(len(points[0]))
 
 
 class PathSum:
@@ -268,22 +268,17 @@ class KnownSum(ResidualSum):
         schedule: Where the gradients are taken, of a rule with ``known_sums``.
         evaluations: Gives gradients and outputs.
         ends: The inputs, shape (B, ...) each.
-        starts: The baselines, likewise.
+        at_ends: The outputs at the baselines and at the inputs, shape (2, B).
         options: As for `PathSum`.
     """
 
     def __init__(
-        self,
-        schedule: Schedule,
-        evaluations: Evaluations,
-        ends: Sequence[Tensor],
-        starts: Sequence[Tensor],
-        **options: bool,
+        self, schedule: Schedule, evaluations: Evaluations, ends: Sequence[Tensor], at_ends: Tensor, **options: bool
     ) -> None:
         super().__init__(schedule.n_paths, ends, **options)
         self._schedule, self._evaluations = schedule, evaluations
         none: list[Tensor | None] = [None] * len(ends)
-        self._end, self._start = (_Node(evaluations.output_at(points), none) for points in (ends, starts))
+        self._start, self._end = (_Node(output, none) for output in at_ends)
         self._next = self._end
 
     def add(self, steps: slice) -> None:

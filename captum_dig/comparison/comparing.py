@@ -70,7 +70,7 @@ def compare(
         measures: Names of the catalogue's measures, or measures of your own.
         n_curve_texts: The number of texts, from the first on, that get deltas for several numbers of steps.
         curve_steps: These numbers of steps.
-        internal_batch_size: The number of rows for the model at once. It changes speed and memory only.
+        internal_batch_size: The largest number of rows for the model at once. It changes speed and memory only.
         seed: The seed of all random draws.
         journal: A file that keeps finished texts; a later call with the same settings reads them, also for more texts.
             Or a function that opens a journal for the settings of the comparison. None for no journal.

@@ -91,7 +91,7 @@ class PathMethod(AttributionMethod):
             "baselines": question.baselines,
             "additional_forward_args": question.arguments,
             "n_steps": int(self.n_gradients or plan.n_steps),
-            "internal_batch_size": max(plan.rows_at_once, len(question.inputs)),
+            "internal_batch_size": max(question.fast_rows(plan.rows_at_once), len(question.inputs)),
         }
 
 

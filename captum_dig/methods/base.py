@@ -36,7 +36,8 @@ class Plan:
         spread_percent: For ``"auto"`` and paths that draw their orders: the largest standard error over the draws, in
             percent of the scores' sizes, above 0.
         max_steps: For ``"auto"``: the largest number of gradients.
-        rows_at_once: The number of rows, texts times steps, for the model at once. It changes speed and memory only.
+        rows_at_once: The largest number of rows, texts times steps, for the model at once. It changes speed and memory
+            only.
         seed: For methods that draw at random.
 
     Raises:

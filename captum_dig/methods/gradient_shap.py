@@ -25,7 +25,7 @@ class GradientShap(AttributionMethod):
         places = torch.rand(n_steps, generator=generator, dtype=torch.float32, device="cpu")
         ways = question.inputs - question.baselines
         total = torch.zeros_like(ways, dtype=torch.promote_types(ways.dtype, torch.float32))
-        for some in places.to(ways).split(max(1, plan.rows_at_once // n_texts)):
+        for some in places.to(ways).split(max(1, question.fast_rows(plan.rows_at_once) // n_texts)):
             points = (question.baselines + some[:, None, None, None] * ways).flatten(0, 1).requires_grad_()
             columns = (column.repeat(len(some), *[1] * (column.dim() - 1)) for column in question.arguments)
             (gradient,) = torch.autograd.grad(question.forward(points, *columns).sum(), points)

@@ -251,8 +251,8 @@ class TextExplainer:
             method: The quadrature rule, as in `DiscretizedIntegratedGradients.attribute`.
             batch_size: The number of texts in a batch; with ``"auto"`` there is one. None for as many as fill
                 `internal_batch_size`. It changes speed and memory only.
-            internal_batch_size: The number of rows, texts times steps, for the model at once. It changes speed and
-                memory only.
+            internal_batch_size: The largest number of rows, texts times steps, for the model at once; on a processor
+                long texts take fewer. It changes speed and memory only.
             overflow: For texts longer than the model reads: ``"truncate"`` with a warning, ``"windows"`` that are
                 explained one by one, or an ``"error"``.
             fields: The other fields of a single text: ``explain("A man eats.", text_pair="Someone eats.")``.
@@ -322,7 +322,7 @@ class TextExplainer:
             max_steps: For ``"auto"``.
             method: The quadrature rule.
             batch_size: The number of texts in a batch; None for as many as fill `internal_batch_size`.
-            internal_batch_size: The number of rows for the model at once.
+            internal_batch_size: The largest number of rows for the model at once.
             overflow: The treatment of texts that are too long.
             window: The number of texts that are read ahead and sorted by length, so that the texts of a batch need
                 little padding; None for eight batches, or for one text where batches hold one.

@@ -289,9 +289,14 @@ def test_no_gradient_and_few_outputs_more_than_the_steps():
         rows.append(len(x))
         return curved(x)
 
-    known(counted, StaggeredPath(StraightLine()), n_steps=12)
-    # Both ends, and the nodes of all paths.
-    assert rows == [3, 3, 36]
+    together = known(counted, StaggeredPath(StraightLine(), seed=0), n_steps=12)
+    # Both ends at once, and the nodes of all paths.
+    assert rows == [6, 36]
+    rows.clear()
+    few = known(counted, StaggeredPath(StraightLine(), seed=0), n_steps=12, internal_batch_size=4)
+    assert rows[:2] == [3, 3]
+    assert max(rows) == 3
+    torch.testing.assert_close(few, together)
 
 
 def test_a_gradient_function_without_outputs_is_refused():
