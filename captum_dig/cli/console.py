@@ -80,8 +80,8 @@ def is_watched() -> bool:
 
 
 def say(kind: str, message: str, console: Console | None = None) -> None:
-    """Say one line on standard error, an error or a warning."""
-    style = "bold red" if kind == "error" else "bold yellow"
+    """Say one line on standard error: an error, a warning, or a file that was written."""
+    style = {"error": "bold red", "written": "bold green"}.get(kind, "bold yellow")
     line = Text.assemble((f"{kind}: ", style), " ".join(visible(message).split()))
     # Where nobody can be told, the work goes on.
     with suppress(OSError):

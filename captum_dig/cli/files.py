@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer import echo
 
-from captum_dig.cli.console import say
+from captum_dig.cli.console import is_watched, say
 from captum_dig.visualization.writing import write_whole
 
 DASH = Path("-")  # standard input or output
@@ -29,7 +29,10 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Mapping[str, Path | None]
 
 
 def write_all(outputs: Mapping[str, Path], contents: Mapping[str, Callable[[], str | bytes]]) -> bool:
-    """Write contents to every output that takes it, and say which does not; True if all do."""
+    """Write contents to every output that takes it, and say which does not; True if all do.
+
+    A person at a terminal is told each file that was written.
+    """
     complete = True
     for option, path in outputs.items():
         content = contents[option]()
@@ -40,6 +43,9 @@ def write_all(outputs: Mapping[str, Path], contents: Mapping[str, Callable[[], s
         except ValueError as error:
             complete = False
             say("error", str(error))
+        else:
+            if path != DASH and is_watched():
+                say("written", str(path))
     return complete
 
 

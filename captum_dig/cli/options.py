@@ -170,7 +170,8 @@ def _found(
     for spelled in (name, name.replace("-", "_")):
         if known.get(spelled, *kinds) is not None:
             return spelled
-    known.find(name, *kinds, argument=parameter.opts[0])
+    remedy = "captum-dig list says what each does, and --plugin FILE adds names of your own"
+    known.find(name, *kinds, argument=parameter.opts[0], remedy=remedy)
     return name
 
 

@@ -502,6 +502,9 @@ def test_a_plug_in_that_cannot_be_used_is_one_line(run_command, tmp_path, name, 
 # ------------------------------------------------------------------------------------------------- errors
 
 
+OWN = "; captum-dig list says what each does, and --plugin FILE adds names of your own"
+
+
 @pytest.fixture
 def no_model(monkeypatch):
     """Fail the test if the model is loaded: these errors are found before."""
@@ -515,21 +518,21 @@ def no_model(monkeypatch):
         ([], "TEXT must be given, got nothing; type a sentence in quotes, or name a file with --file"),
         (
             [TEXT, "--strategy", "greddy"],
-            f"--strategy must be one of {', '.join(map(repr, CATALOGUE.names(*STRATEGIES)))}, got 'greddy'",
+            f"--strategy must be one of {', '.join(map(repr, CATALOGUE.names(*STRATEGIES)))}, got 'greddy'{OWN}",
         ),
         (
             [TEXT, "--method", "simpson"],
-            f"--method must be one of {', '.join(map(repr, CATALOGUE.names('rule')))}, got 'simpson'",
+            f"--method must be one of {', '.join(map(repr, CATALOGUE.names('rule')))}, got 'simpson'{OWN}",
         ),
         ([TEXT, "--candidates", "none"], "--candidates must be one of 'words', 'all', got 'none'"),
         ([TEXT, "--overflow", "wrap"], "--overflow must be one of 'truncate', 'windows', 'error', got 'wrap'"),
         (
             [TEXT, "--task", "labels2"],
-            "--task must be one of 'labels', 'zero_shot', 'tokens', 'spans', 'masked_word', 'continuation', 'sequence', 'similarity', got 'labels2'",
+            f"--task must be one of 'labels', 'zero_shot', 'tokens', 'spans', 'masked_word', 'continuation', 'sequence', 'similarity', got 'labels2'{OWN}",
         ),
         (
             [TEXT, "--format", "xml"],
-            "--format must be one of 'text', 'html', 'json', 'jsonl', 'csv', 'markdown', 'latex', 'matrix', 'grid', 'svg', 'png', got 'xml'",
+            f"--format must be one of 'text', 'html', 'json', 'jsonl', 'csv', 'markdown', 'latex', 'matrix', 'grid', 'svg', 'png', got 'xml'{OWN}",
         ),
         (
             [TEXT, "--out", "out.json"],
@@ -798,7 +801,7 @@ def test_neighbors_ranks_the_vocabulary_and_says_where(run_command, folder, tmp_
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--strategy", "random_anchor"], "--strategy must be one of 'greedy', 'maxcount', got 'random_anchor'"),
+        (["--strategy", "random_anchor"], f"--strategy must be one of 'greedy', 'maxcount', got 'random_anchor'{OWN}"),
         (["--n-anchors", "0"], "--n-anchors must be an integer of at least 1, got 0"),
         (
             ["--baseline", "padd", "--n-neighbors", "12", "--cache", "tables"],
@@ -830,4 +833,5 @@ def test_neighbors_keeps_the_search_of_a_plug_in_unless_it_draws(run_command, fo
     options = ("--n-anchors", "4", "--n-neighbors", "12", "--cache", tmp_path / "tables")
     command = ("--plugin", "mine.py", "neighbors", folder, *options, "--strategy")
     assert run_command(*command, "mine").exit_code == 0
-    assert one_line(run_command(*command, "drawn")).endswith("must be one of 'greedy', 'maxcount', 'mine', got 'drawn'")
+    refused = one_line(run_command(*command, "drawn"))
+    assert refused.endswith(f"must be one of 'greedy', 'maxcount', 'mine', got 'drawn'{OWN}")

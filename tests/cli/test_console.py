@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from captum_dig import cli
+from captum_dig.cli import files
 from captum_dig.cli.console import say, signals_as_interrupts
 from tests.running import environment_of, run_command
 
@@ -154,3 +155,13 @@ def test_the_runner_of_commands_gives_status_and_streams():
     result = run_command("explain", "--n-anchors", "0", TEXT)
     assert result.error == "--n-anchors must be an integer of at least 1, got 0"
     assert run_command("--version").stdout.startswith("captum-dig ")
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_person_is_told_what_was_written(tmp_path, monkeypatch, capsys, watched):
+    monkeypatch.setattr(files, "is_watched", lambda: watched)
+    outputs = {"--html": tmp_path / "why.html", "--json": files.DASH}
+    assert files.write_all(outputs, {"--html": lambda: "<p>", "--json": lambda: "[]"})
+    out, err = capsys.readouterr()
+    assert out == "[]"
+    assert err == (f"written: {tmp_path / 'why.html'}\n" if watched else "")

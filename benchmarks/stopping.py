@@ -1,0 +1,91 @@
+"""How many gradients does n_steps="auto" take until its tolerance truly holds?
+
+Test sentences are explained along fixed paths by two rules that take gradients by need:
+
+- doubling, as before outputs at the nodes were used: Gauss-Legendre nodes, twice as many from anew while the delta is
+  above the tolerance; all attempts count;
+- refining: known sums, further nodes while the estimated error is above the tolerance; nothing is evaluated twice.
+
+Their token scores are compared with a converged integral along the same path (relative L1 distance). Each rule gets the
+loosest tolerance with which that true error is at most 5 % for 90 % of the sentences.
+
+    python -m benchmarks.stopping --models FOLDER --data-dir FOLDER --settings demo bert-sst2 --out FILE
+    python -m benchmarks.stopping --tiny
+
+A setting that the file holds already stays there.
+"""
+
+import statistics
+from typing import Any
+
+from benchmarks._measuring import rounded, write
+from benchmarks._sentences import explain, load_setting, reopened, setting_parser
+from benchmarks.known_sums import FORMER, PATHS, REFERENCE_STEPS, errors, scores
+from captum_dig import TextAttribution, TextExplainer
+
+RULES = {"doubling": FORMER, "refining": "known_sums"}
+TOLERANCES = (80.0, 40.0, 20.0, 10.0, 5.0, 2.5, 1.25, 0.6)
+BASELINE = "pad"
+WANTED_PERCENT, WANTED_SHARE = 5.0, 0.9
+FIRST_STEPS, MAX_STEPS = 48, 768
+
+
+def main() -> None:
+    """Measure, print, and write JSON."""
+    parser = setting_parser(__doc__, tiny="one path")
+    parser.add_argument("--n", type=int, default=40, help="sentences, evenly spread over the test split")
+    arguments = parser.parse_args()
+    report = reopened(
+        __doc__, arguments.out, true_error_percent=WANTED_PERCENT, share_of_sentences=WANTED_SHARE, max_steps=MAX_STEPS
+    )
+    for setting in arguments.settings:
+        explainer, texts = load_setting(setting, arguments)
+        cells = {}
+        for path in ["straight_line"] if arguments.tiny else ("straight_line", "staggered", "greedy"):
+            references = scores(explainer, texts, (path, BASELINE), 100 if arguments.tiny else REFERENCE_STEPS, FORMER)
+            found: dict[str, Any] = {rule: stopped(explainer, texts, path, rule, references) for rule in RULES}
+            spent = [found[rule]["gradients"] for rule in RULES]
+            found["ratio"] = None if None in spent else rounded(spent[1] / spent[0])
+            cells[path] = found
+            print(setting, path, found, flush=True)
+        report["models"][setting] = {"n_sentences": len(texts), "cells": cells}
+        ratios = [cell["ratio"] for model in report["models"].values() for cell in model["cells"].values()]
+        report["geometric_mean_of_ratios"] = rounded(statistics.geometric_mean(r for r in ratios if r is not None))
+        write(report, arguments.out)
+
+
+def stopped(
+    explainer: TextExplainer, texts: list[str], path: str, rule: str, references: list[TextAttribution]
+) -> dict[str, Any]:
+    """Mean gradients, and the share of sentences within the wanted error, by tolerance; the loosest that holds."""
+    found: dict[str, Any] = {"by_tolerance": {}, "tolerance_percent": None, "gradients": None}
+    for tolerance in TOLERANCES:
+        results = explain(
+            explainer,
+            texts,
+            strategy=PATHS[path],
+            baseline=BASELINE,
+            n_steps="auto",
+            method=RULES[rule],
+            tolerance_percent=tolerance,
+            # The path is fixed: its spread is no error of the integral.
+            spread_percent=1e9,
+            max_steps=MAX_STEPS,
+        )
+        share = statistics.mean(100 * error <= WANTED_PERCENT for error in errors(results, references, 1))
+        spent = rounded(statistics.mean(gradients(rule, result.settings.n_steps) for result in results))
+        found["by_tolerance"][f"{tolerance:g}"] = {"share": rounded(share), "gradients": spent}
+        if share >= WANTED_SHARE and found["gradients"] is None:
+            found |= {"tolerance_percent": tolerance, "gradients": spent}
+        if found["gradients"] is not None and tolerance <= WANTED_PERCENT:
+            break
+    return found
+
+
+def gradients(rule: str, n_steps: int) -> int:
+    """All gradients that were taken: by doubling also those of the attempts before the last."""
+    return 2 * n_steps - FIRST_STEPS if rule == "doubling" else n_steps
+
+
+if __name__ == "__main__":
+    main()
