@@ -28,37 +28,6 @@ def sentence_parser(doc: str | None, tiny: str) -> argparse.ArgumentParser:
     return parser
 
 
-def load(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, TextExplainer, list[str]]:
-    """Read the command line, the model and the sentences, the short ones first, which saves padding."""
-    arguments = parser.parse_args()
-    if not arguments.tiny and arguments.data is None:
-        parser.error("give --data, or --tiny")
-    # The committed results are about the logit, which is no longer the default.
-    options: dict[str, Any] = {"output": "logit"}
-    explainer = (
-        TextExplainer.from_pretrained(arguments.model, **options) if arguments.model else TextExplainer.demo(**options)
-    )
-    if arguments.tiny:
-        return arguments, explainer, TINY_TEXTS
-    lines = arguments.data.read_text(encoding="utf-8").splitlines()
-    chosen = lines[:: max(1, len(lines) // arguments.n)][: arguments.n]
-    return arguments, explainer, sorted((line.split("\t")[0] for line in chosen), key=len)
-
-
-def opening(doc: str | None, arguments: argparse.Namespace, texts: list[str], **settings: Any) -> dict[str, Any]:
-    """A report with its question, what it was measured with, and its settings."""
-    return {
-        "question": (doc or "").splitlines()[0],
-        "environment": environment(),
-        "settings": {
-            "model": arguments.model.name if arguments.model else "demo",
-            "data": arguments.data.name if arguments.data else "two sentences",
-            "n_sentences": len(texts),
-            **settings,
-        },
-    }
-
-
 def setting_parser(doc: str | None, tiny: str) -> argparse.ArgumentParser:
     """A command line with settings (a model and its data set each), and a file that keeps those of earlier runs."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -70,13 +39,13 @@ def setting_parser(doc: str | None, tiny: str) -> argparse.ArgumentParser:
     return parser
 
 
-def load_setting(name: str, arguments: argparse.Namespace) -> tuple[TextExplainer, list[str]]:
-    """The model of a setting, and sentences spread over its test split, the short ones first."""
+def load_setting(name: str, arguments: argparse.Namespace, split: str = "test") -> tuple[TextExplainer, list[str]]:
+    """The model of a setting, and sentences spread over a split, the short ones first, which saves padding."""
     setting = SETTING[name]
     if arguments.tiny:
         return TextExplainer.demo(), TINY_TEXTS
     explainer = TextExplainer.from_pretrained(setting.model if name == "demo" else arguments.models / setting.model)
-    texts = [text for text, _ in read(setting.dataset, "test", arguments.data_dir)]
+    texts = [text for text, _ in read(setting.dataset, split, arguments.data_dir)]
     return explainer, sorted(texts[:: max(1, len(texts) // arguments.n)][: arguments.n], key=len)
 
 

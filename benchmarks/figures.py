@@ -26,7 +26,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "{Q|maxcount|headline|gausslegendre (default), n=50|delta_percent_median|.2f} % (maxcount)",
         "with its 31 gradients gives {Q|greedy|headline|left, knots (paper), n=31|delta_percent_median|.0f} % and "
         "{Q|maxcount|headline|left, knots (paper), n=31|delta_percent_median|.0f} %",
-        "A path takes {end_to_end|long_texts|path_share_percent|.0f} % of the time of its gradients",
+        "Once its words are ranked, a path takes {end_to_end|long_texts|path_share_percent|.0f} % of the time of its "
+        "gradients",
         "The default is better than the straight line in {T|better|.0f} of 16 tests on four models, and worse in "
         "{T|worse|.0f} ",
     ),
@@ -40,8 +41,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "docs/how-to/fast.md": (
         "A path through words costs about {end_to_end|long_texts|path_share_percent|.0f} % of that",
         "20 tokens and 50 steps took {end_to_end-h200|time|ratio|.1f} times as long as Captum's straight line",
-        "HNSW found {V|bert-sst2|hnsw|recall|100*.0f} % of the neighbours, and an IVF index that had found nearly all "
-        "in random rows {V|bert-sst2|ivf|recall|100*.0f} %",
+        "HNSW found {V|bert-sst2|hnsw|recall|100*.0f} % of the neighbours. An IVF index found "
+        "{V|bert-sst2|ivf|recall|100*.0f} %, although it found nearly all in random rows",
         "two workers explain {W|workers: 2|texts_per_second ÷ W|workers: 1|texts_per_second|.2f} times the texts of "
         "one",
     ),

@@ -8,17 +8,23 @@ quadrature rule, and the time that a word moves. The same gradients are shared a
 - covered: the share of words whose limit is within two standard errors of the score (for 6 pairs of orders and more);
 - tau: Kendall's rank correlation of the word scores of two seeds (mean over sentences and pairs of seeds).
 
-    python -m benchmarks.steadiness --model FOLDER --data FOLDER/sst2/dev.tsv --out benchmarks/results/steadiness.json
+The last row is the default of `TextExplainer`, which takes gradients until the error and the spread are small.
+
+    python -m benchmarks.steadiness --models FOLDER --data-dir FOLDER --settings demo bert-sst2 --out FILE
     python -m benchmarks.steadiness --tiny
+
+A setting that the file holds already stays there.
 """
 
 import itertools
 import statistics
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from benchmarks._measuring import rounded, write
-from benchmarks._sentences import distance, explain, load, opening, sentence_parser
+from benchmarks._sentences import distance, explain, load_setting, reopened, setting_parser
 from captum_dig import StaggeredPath, StraightLine, TextAttribution, TextExplainer
 
 # Orders, rule, width of the windows. The first was the default before outputs were used.
@@ -32,48 +38,55 @@ DESIGNS: tuple[Design, ...] = (
     (24, "known_sums", 0.5),
     (12, "known_sums", 0.7),
 )
-LIMIT_ORDERS = 256
-LIMIT_SEED = 1000
+# As many orders and gradients as a text needs.
+AUTO = "n_steps='auto'"
+WIDTH = 0.5
+BASELINES = ("pad", "mask")
+N_STEPS, N_SEEDS = 48, 3
+LIMIT_ORDERS, LIMIT_NODES, LIMIT_SEED = 256, 4, 1000
 
 
 def main() -> None:
     """Measure, print, and write JSON."""
-    parser = sentence_parser(__doc__, tiny="few orders")
-    parser.add_argument("--baselines", nargs="+", default=["pad", "mask"])
-    parser.add_argument("--n-steps", type=int, default=48, help="gradients of each explanation")
-    parser.add_argument("--limit-nodes", type=int, default=4, help="gradients for each of the 256 orders of the limit")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--designs", type=int, nargs="+", help="numbers of the designs; all without it")
-    arguments, explainer, texts = load(parser)
-    designs = [DESIGNS[number] for number in arguments.designs] if arguments.designs else list(DESIGNS)
-    if arguments.tiny:
-        designs = designs[:2]
-    limit_orders = 16 if arguments.tiny else LIMIT_ORDERS
-    report = opening(
+    parser = setting_parser(__doc__, tiny="few orders")
+    parser.add_argument("--n", type=int, default=40, help="sentences, evenly spread over the split")
+    parser.add_argument("--split", default="test", choices=["dev", "test"])
+    parser.add_argument("--designs", type=int, nargs="+", default=[0, 1], help="numbers of the designs")
+    arguments = parser.parse_args()
+    n_orders = 16 if arguments.tiny else LIMIT_ORDERS
+    report = reopened(
         __doc__,
-        arguments,
-        texts,
-        n_steps=arguments.n_steps,
-        limit=f"{limit_orders} orders of {arguments.limit_nodes} gradients, seed {LIMIT_SEED}",
-        seeds=arguments.seeds,
+        arguments.out,
+        n_steps=N_STEPS,
+        limit=f"{n_orders} orders of {LIMIT_NODES} gradients, seed {LIMIT_SEED}",
+        seeds=N_SEEDS,
     )
-    report["baselines"] = {}
-    for baseline in arguments.baselines[: 1 if arguments.tiny else None]:
-        steps = limit_orders * arguments.limit_nodes
-        limit = scores(explainer, texts, baseline, (limit_orders, "known_sums", 0.5), LIMIT_SEED, steps)
-        limits = {0.5: limit}
-        found = report["baselines"][baseline] = {}
-        for design in designs:
-            if design[2] not in limits:
-                wide = (limit_orders, "known_sums", design[2])
-                limits[design[2]] = scores(explainer, texts, baseline, wide, LIMIT_SEED, steps)
-            drawn = [
-                scores(explainer, texts, baseline, design, seed, arguments.n_steps) for seed in range(arguments.seeds)
-            ]
-            name = f"{design[0]} orders, {design[1]}, width {design[2]:g}"
-            found[name] = compared(drawn, limits[design[2]])
-            print(f"{baseline:6}{name:40}", found[name], flush=True)
-    write(report, arguments.out)
+    for setting in arguments.settings:
+        explainer, texts = load_setting(setting, arguments, arguments.split)
+        found: dict[str, Any] = {"n_sentences": len(texts), "split": arguments.split, "baselines": {}}
+        for baseline in BASELINES[: 1 if arguments.tiny else None]:
+            rows = found["baselines"][baseline] = {}
+            for name, row in designs(explainer, texts, baseline, [DESIGNS[n] for n in arguments.designs], n_orders):
+                rows[name] = row
+                print(f"{setting:22}{baseline:6}{name:36}", row, flush=True)
+        report["models"][setting] = found
+        write(report, arguments.out)
+
+
+def designs(
+    explainer: TextExplainer, texts: list[str], baseline: str, wanted: list[Design], n_orders: int
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Measure each design, and the default."""
+    limits: dict[float, list[TextAttribution]] = {}
+    for width in dict.fromkeys([WIDTH, *(width for _, _, width in wanted)]):
+        limit = (n_orders, "known_sums", width)
+        limits[width] = scores(explainer, texts, baseline, limit, LIMIT_SEED, n_orders * LIMIT_NODES)
+    for design in wanted:
+        drawn = [scores(explainer, texts, baseline, design, seed, N_STEPS) for seed in range(N_SEEDS)]
+        yield f"{design[0]} orders, {design[1]}, width {design[2]:g}", compared(drawn, limits[design[2]])
+    drawn = [by_need(explainer, texts, baseline, seed) for seed in range(N_SEEDS)]
+    n_gradients = statistics.mean(one.settings.n_steps for results in drawn for one in results)
+    yield AUTO, compared(drawn, limits[WIDTH]) | {"gradients": rounded(n_gradients)}
 
 
 def scores(
@@ -83,6 +96,11 @@ def scores(
     n_orders, rule, width = design
     path = StaggeredPath(StraightLine(), width=width, n_orders=n_orders, seed=seed)
     return explain(explainer, texts, baseline=baseline, strategy=path, n_steps=n_steps, method=rule)
+
+
+def by_need(explainer: TextExplainer, texts: list[str], baseline: str, seed: int) -> list[TextAttribution]:
+    """Explanations of the texts by the default, with another seed."""
+    return explain(explainer, texts, baseline=baseline, strategy=StaggeredPath(StraightLine(), seed=seed))
 
 
 def compared(drawn: list[list[TextAttribution]], limit: list[TextAttribution]) -> dict[str, float]:

@@ -289,8 +289,8 @@ class _Ends:
         # Modules end before the module around them, so the outermost comes last.
         if not changed or changed[0] is root:
             return (
-                "the place that is read in the model's output depends on the ids, as where the last token "
-                "that is not padding is pooled",
+                "the position of the output that the model uses depends on the ids: the last token that is not "
+                "padding is pooled",
                 "take a baseline that leaves the pooled position as it is, such as a mask token",
             )
         name = _name(changed[0], root)
@@ -301,8 +301,8 @@ class _Ends:
                 "tables, layer=[one, other]",
             )
         return (
-            f"{name} is the first to compute something else for the baseline's ids: a mask is made from them, "
-            "or the position that is pooled",
+            f"{name} is the first module whose output depends on the ids themselves: on a mask made from them, "
+            "or on the position that is pooled",
             "pass the attention mask explicitly in additional_forward_args, and take a baseline that leaves the pooled "
             "position as it is",
         )

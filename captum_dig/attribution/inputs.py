@@ -190,10 +190,10 @@ class DiscretizedIntegratedGradients(GradientAttribution):
     ) -> Integral:
         """Attribute as `attribute` does, and say how far to trust the attributions.
 
-        Two things are estimated. The *error of the integration* is that of too few gradients on a path. Known sums have
-        no delta that could tell it: theirs is 0 up to rounding. The estimate is the part of the change of the output
-        that was handed out, not measured: the sizes of all residuals, in percent of the sizes of all estimates. The
-        *spread* is that over the draws of a path with several orders.
+        Two things are estimated. The *error of the integration* comes from too few gradients on a path. The delta of
+        known sums does not show it: it is 0 up to rounding. The estimate is the sum of the sizes of all residuals, each
+        times the probability that two words drawn by their shares differ, in percent of the estimates' sizes. The
+        *spread* is the standard error over the draws of a path with several orders.
 
         Args:
             inputs: As for `attribute`.

@@ -27,7 +27,7 @@ _BY_DISPLACEMENT = 1e-12
 
 
 class Recorder:
-    """A forward function that keeps its last output, and can stop the gradient that asked for it.
+    """A forward function that keeps its last output, and can raise `Stopped` to skip the gradient.
 
     Args:
         forward_func: The model, or a function that runs it.
@@ -203,7 +203,7 @@ class WeightedSum(PathSum):
 
 
 class ResidualSum(PathSum):
-    """Estimates between neighbouring nodes, corrected by what the outputs there say of their sum.
+    """Estimates between neighbouring nodes, corrected to add up to the change of the output.
 
     Between two neighbouring nodes the attributions of all elements add up to the difference of the outputs there. The
     estimate of an element is the mean of the two gradients times its displacement. The residual, that is the known sum

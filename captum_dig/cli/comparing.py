@@ -47,9 +47,8 @@ _CURVE_TEXTS = 20
 _HELP = (
     "Compare attribution methods: which explains your model best?\n\n"
     "Explains the same texts by every method with the same number of gradients, takes away the words with the highest "
-    "scores, and measures what that does to the model. Every mean comes with an interval.\n\n"
-    "Finished texts are kept, so that the same command goes on where it was stopped, and shows at once what it has "
-    "shown before."
+    "scores, and measures how the output changes. Every mean comes with an interval.\n\n"
+    "Finished texts are kept: the same command resumes a stopped run, and shows a finished one again at once."
 )
 _EXAMPLES = """Examples:
 

@@ -46,10 +46,10 @@ def check_columns() -> None:
 
 @contextmanager
 def signals_as_interrupts() -> Iterator[list[int]]:
-    """Let what asks the process to end do as Ctrl-C does, so that what was found is written first.
+    """Treat SIGTERM and SIGHUP like Ctrl-C, so that finished results are written first.
 
     Yields:
-        The signals that came.
+        The numbers of the received signals.
     """
     came: list[int] = []
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -89,7 +89,7 @@ def say(kind: str, message: str, console: Console | None = None) -> None:
 
 
 def one_line(error: Exception) -> str | None:
-    """Say what the user did wrong; None where we did, which deserves a traceback."""
+    """Return one line for a user's error; None for a bug, which needs a traceback."""
     if hasattr(error, "format_message"):  # Typer's own: an unknown option, a number that is none
         command = getattr(getattr(error, "ctx", None), "command_path", "captum-dig")
         return f"{error.format_message().rstrip('.')}; see {command} --help"
@@ -132,7 +132,7 @@ def progress_bar(console: Console, work: str, total: int, *, shown: bool) -> Ite
 
 @contextmanager
 def progress(console: Console, work: str, done_word: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar to who watches, and a line at first and now and then to who reads a log.
+    """Show a progress bar on a terminal, or write a line now and then to a log.
 
     Args:
         console: Where the bar is drawn.

@@ -29,7 +29,7 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Mapping[str, Path | None]
 
 
 def write_all(outputs: Mapping[str, Path], contents: Mapping[str, Callable[[], str | bytes]]) -> bool:
-    """Write contents to every output that takes it, and say which does not; True if all do.
+    """Write every output, and report each failure; True if there is none.
 
     A person at a terminal is told each file that was written.
     """

@@ -44,7 +44,7 @@ def _verdict(comparison: MeasuredTexts, info: MeasureInfo, baseline: str) -> str
     n_texts = len(comparison.texts)
     start = f"From baseline {baseline}, on {n_texts} {'text' if n_texts == 1 else 'texts'}"
     if len(known) < 2 or n_texts < _FEWEST:
-        return f"{start}: too few to tell methods apart; take more texts."
+        return f"{start}: too few to compare methods; take more texts."
     means = {method: info.better * float(np.nanmean(found)) for method, found in known.items()}
     best = max(means, key=means.__getitem__)
     p_values = {

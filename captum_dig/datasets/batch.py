@@ -24,7 +24,7 @@ MakeExplainer: TypeAlias = TextExplainer | Callable[[], TextExplainer]
 
 @dataclass(frozen=True)
 class Meaning:
-    """Which columns of a table mean what.
+    """The roles of the columns of a table.
 
     Attributes:
         column: The column of the texts; or the columns of their fields, by the names of these.
@@ -103,7 +103,7 @@ def explain_rows(
 
 
 class LazyExplainer:
-    """An explainer that is made when it is first used; it is sent to workers as what makes it.
+    """An explainer that is made on first use; a pickled copy holds only `make`.
 
     Args:
         make: An explainer, or a function that makes one.

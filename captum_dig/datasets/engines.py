@@ -136,7 +136,7 @@ class _Process:
         if job is None or self.tries >= _TRIES:
             place = "no row" if job is None else f"rows {job.first} to {job.first + len(job.rows) - 1}"
             raise RuntimeError(
-                f"a worker must end its job, got {self.tries} that ended in {place}, the last with status "
+                f"a worker must finish its job, got {self.tries} that died on {place}, the last with status "
                 f"{self.process.exitcode}; if memory is full, use fewer workers or a smaller internal_batch_size"
             )
         return _Process(self.worker, self.n_threads, self.tries + 1).give(job)

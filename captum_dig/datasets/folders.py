@@ -1,7 +1,7 @@
-"""ScoreFolder: the rows of a run on the disk, in parts that are whole or not there.
+"""ScoreFolder: the rows of a run on the disk, in parts that are written atomically.
 
-Takes encoded parts and what decides their content; a later run goes on where this one ended. Each part is written
-beside its place and renamed. The manifest names the run, and each part with the hash of its bytes.
+Takes encoded parts and the settings that determine their content; a later run resumes this one. Each part is written
+to a temporary file and renamed. The manifest names the run, and each part with the hash of its bytes.
 """
 
 import hashlib

@@ -67,7 +67,7 @@ def kendall_tau(attributions: Tensor, others: Tensor, batch: TokenBatch) -> Tens
     """Measure the rank correlation of two scores of a sentence's tokens. Higher is better.
 
     Kendall's tau-b over the tokens that are neither padding nor special. It counts the pairs of tokens in the same
-    order minus the pairs in opposite order, divided by the geometric mean of the pairs that each score tells apart.
+    order minus the pairs in opposite order, divided by the geometric mean of each score's number of untied pairs.
 
     Args:
         attributions: A score for each token, shape (B, T).

@@ -1,7 +1,7 @@
 """PathPerInput: several inputs, each on a path of its own, in one common time.
 
-Takes a path for each input of a tuple, or each layer of a list; gives one joint path. At every time each input has the
-same share of the length of its own path behind it.
+Takes a path for each input of a tuple, or each layer of a list; gives one joint path. At every time all inputs have
+covered the same share of the length of their own paths.
 """
 
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ class StepPlaces(NamedTuple):
 
 
 class Polyline(ABC):
-    """A path for each example of a batch, straight from knot to knot, of which no more is made than is asked for.
+    """A path for each example of a batch, straight from knot to knot; points are computed on request.
 
     The elements along dimension 1 of the inputs are its W words. Each word may be at a place of its own on its way.
     Inputs of shape (B,) have one word. A place is the number of a piece, 0 at the baseline, and a fraction of it.
@@ -146,7 +146,7 @@ class Line(Polyline):
 
 
 class Knots(Polyline):
-    """A polyline through knots that are all there; several paths, one behind the other, may stand in one.
+    """A polyline through stored knots; it may hold several paths, one after the other.
 
     Args:
         knots: Shape (P, B, ...), P at least 2.

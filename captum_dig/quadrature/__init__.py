@@ -1,4 +1,4 @@
-"""Quadrature: where on a path the gradients are taken, and how much each of them counts.
+"""Quadrature: the nodes of a path, at which gradients are taken, and their weights.
 
 `rules`: how [0, 1] is cut into cells, with one gradient in each. `schedules`: the cells and nodes of a rule on the
 pieces of paths, for all examples of a batch.

@@ -124,7 +124,7 @@ class CompositeGauss(QuadratureRule):
     line, one piece, this is the rule that Captum calls Gauss-Legendre.
 
     Attributes:
-        headroom: The number of nodes for each piece from which on pieces are told apart.
+        headroom: The least number of nodes for each piece for which the path is cut into parts.
     """
 
     by_length: ClassVar[bool] = True

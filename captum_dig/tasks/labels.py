@@ -27,10 +27,10 @@ class LabelTask(Task):
 
     A logit can move by a constant that all labels share, and no decision depends on it. The log-odds of a label, its
     logit minus the logarithm of the summed exponentials of the others, cannot: a score of s multiplies the odds by
-    exp(s). Where each label applies or not by itself, its logit is its log-odds.
+    exp(s). In a multi-label model, the logit of a label is its log-odds.
 
-    The target is ``"predicted"``, the name or index of a label, or ``"all"``: a result for each label, or for each one
-    that applies, with a probability of at least one half, where labels apply by themselves.
+    The target is ``"predicted"``, the name or index of a label, or ``"all"``: a result for each label; in a multi-label
+    model, for each label with a probability of at least one half.
 
     A sample is a text, or a pair: ``{"text": ..., "text_pair": ...}``, such as a premise and a hypothesis, or a query
     and a document.

@@ -1,4 +1,4 @@
-"""WritingTask: what the tasks share whose models write, and where the written tokens stand in the shown text.
+"""WritingTask: the base of tasks whose models write text, and the places of the written tokens in the shown text.
 
 Takes token ids and a tokenizer; gives the text up to each of them and its place. `continuation` and `sequence` use it.
 """

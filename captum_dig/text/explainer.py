@@ -360,7 +360,7 @@ class TextExplainer:
         store: bool = True,
         **options: Any,
     ) -> Iterator[Outcome]:
-        """Explain texts as `explain_each` does, and tell for each text what became of it.
+        """Explain texts as `explain_each` does, and yield the results or the error of each.
 
         Args:
             texts: The texts.
@@ -395,7 +395,7 @@ class TextExplainer:
         baseline: Baseline | Sequence[Baseline] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Name everything that decides scores, so that a run can go on later and give the same.
+        """Collect every setting that affects scores, so that a later run can resume this one.
 
         Args:
             target: As in `explain_each`.

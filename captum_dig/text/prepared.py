@@ -1,7 +1,7 @@
 """Prepared: a checked request, with everything that its texts need.
 
-Made by `captum_dig.text.explainer` for each call; its parts read and explain the texts. Its identity says which scores
-would be the same.
+Made by `captum_dig.text.explainer` for each call; its parts read and explain the texts. On one model, requests
+with equal identities give equal scores.
 """
 
 from dataclasses import dataclass

@@ -58,7 +58,7 @@ SURE = 0.8
 
 
 def probability_of(output: str, value: float) -> float | None:
-    """Return the probability that an explained number means; None for one that means none.
+    """Return the probability that belongs to an explained number; None if there is none.
 
     Example:
         >>> probability_of("log_odds", 0.0), probability_of("probability", 0.2), probability_of("logit", 0.0)

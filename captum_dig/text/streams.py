@@ -29,7 +29,7 @@ Batch: TypeAlias = tuple[list[Encoding], list[Any]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one sample.
+    """The results of one sample, or its error.
 
     Attributes:
         number: The place of the sample among all, from 0.

@@ -97,7 +97,7 @@ class NearbyIndex(RowIndex):
 
         Returns:
             Row ids and their squared distances, shape (N, M) each, those of candidates first; which of them are
-            candidates, shape (N, M); and for each query a squared distance that no other candidate is below, (N,).
+            candidates, shape (N, M); and for each query a lower bound of the other candidates' squared distances, (N,).
         """
         n_rows = len(self.rows)
         if candidates is None:

@@ -97,9 +97,12 @@ def test_too_few_steps_are_told_from_a_wrong_start():
 
 PROBLEMS = {
     "positions": ("places looks up other rows", "position_ids"),
-    "mask": ("weigh is the first to compute something else.*a mask", "attention mask explicitly"),
+    "mask": (
+        "weigh is the first module whose output depends on the ids themselves.*a mask",
+        "attention mask explicitly",
+    ),
     "pooled": (
-        "head is the first to compute something else.*the position that is pooled",
+        "head is the first module whose output depends on the ids themselves.*the position that is pooled",
         "leaves the pooled position",
     ),
 }

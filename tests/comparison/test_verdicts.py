@@ -58,7 +58,7 @@ def test_many_level_methods_are_counted():
 
 def test_few_texts_tell_nothing_apart():
     (verdict,) = verdicts(compared({"staggered": -9.0, "random": 0.0}, n=5))
-    assert verdict == "From baseline pad, on 5 texts: too few to tell methods apart; take more texts."
+    assert verdict == "From baseline pad, on 5 texts: too few to compare methods; take more texts."
     assert verdicts(made_up(8, ("staggered",))) == []
     assert len(verdicts(made_up(8))) == 2
 

@@ -68,7 +68,7 @@ def test_a_process_that_ends_is_replaced(tmp_path):
 @pytest.mark.slow
 def test_a_job_that_ends_every_process_is_named(tmp_path):
     with pytest.raises(
-        RuntimeError, match="got 3 that ended in rows 2 to 3, the last with status -9; if memory is full"
+        RuntimeError, match="got 3 that died on rows 2 to 3, the last with status -9; if memory is full"
     ):
         done(Processes(2), Adder(str(tmp_path), ends_at=1, n_ends=9))
 
