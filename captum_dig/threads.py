@@ -172,8 +172,10 @@ _LOCKS: Final["weakref.WeakSet[Lock]"] = weakref.WeakSet()
 
 
 def _forget_other_threads() -> None:
-    # The threads of PyTorch's pool do not exist in the child either, and waiting for them would never end.
+    # The threads of PyTorch's and FAISS's pools do not exist in the child either, and waiting for them would never end.
     torch.set_num_threads(1)
+    if (faiss := sys.modules.get("faiss")) is not None:
+        faiss.omp_set_num_threads(1)
     _TURNS.forget_other_threads()
     for lock in list(_LOCKS):
         lock.forget_other_threads()

@@ -54,10 +54,14 @@ class Call:
         path = self.path.sized(n_paths, block)
         return path.bundles(self.ends, self.starts), path.n_draws
 
-    def outputs_at_ends(self) -> Tensor:
-        """Run the model at the baselines and at the inputs, together if that many rows may be: shape (2, B)."""
+    def outputs_at_ends(self, n_steps: int) -> Tensor:
+        """Return the outputs at the baselines and at the inputs, shape (2, B).
+
+        Args:
+            n_steps: The number of gradients. The ends are given to the model together if two steps are.
+        """
         both = [torch.stack(pair) for pair in zip(self.starts, self.ends, strict=True)]
-        if self.rows_at_once is None or 2 * len(self.ends[0]) <= self.rows_at_once:
+        if n_steps >= 2 and (self.rows_at_once is None or 2 * len(self.ends[0]) <= self.rows_at_once):
             return self.evaluations.outputs_at(both)
         return torch.cat([self.evaluations.outputs_at([points[[at]] for points in both]) for at in (0, 1)])
 

@@ -313,7 +313,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         options = {"with_means": not call.multiplied, "with_paths": with_paths}
         path_sum: WeightedSum | KnownSum
         if rule.known_sums:
-            path_sum = KnownSum(schedule, call.evaluations, call.ends, call.outputs_at_ends(), **options)
+            path_sum = KnownSum(schedule, call.evaluations, call.ends, call.outputs_at_ends(n_steps), **options)
         else:
             path_sum = WeightedSum(schedule, call.evaluations, call.ends, **options)
         # From the inputs to the baselines, the way that walks from word to word are made.

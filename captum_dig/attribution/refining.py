@@ -42,14 +42,14 @@ class Refinement:
 
     def __init__(self, call: Call, n_steps: int, n_paths: int) -> None:
         self._call = call
-        self._at_once = None if call.rows_at_once is None else max(1, call.rows_at_once // len(call.ends[0]))
+        self._at_once = None if call.rows_at_once is None else max(1, call.rows_at_once // max(1, len(call.ends[0])))
         self._paths = LaidPaths(call.spacing)
         self._n_blocks = self.n_steps = self.n_draws = 0
         # The nodes of each example: their paths, positions, and the numbers of their gradients, shape (N, B). Every
         # path has a node at both ends, where the output is known and there is no gradient (-1).
         nothing = np.zeros((0, len(call.ends[0])), dtype=np.int64)
         self._path, self._number, self._position = nothing, nothing, nothing.astype(np.float64)
-        self._at_ends = call.outputs_at_ends()
+        self._at_ends = call.outputs_at_ends(n_steps)
         self._outputs = self._at_ends[:0]
         # Of each interval, shape (M, B); empty until they have been summed.
         self._indicator: Array = self._position

@@ -45,6 +45,8 @@ def neighbors(
     """Rank the whole vocabulary of a model, and keep the table for later runs."""
     if cache is None and os.environ.get("CAPTUM_DIG_CACHE") == "":
         raise ValueError("CAPTUM_DIG_CACHE must name a folder, got nothing; unset it, or name one with --cache")
+    if cache is not None and cache.exists() and not cache.is_dir():
+        raise ValueError(f"--cache must be a folder, got the file {str(cache)!r}; name another")
     messages = make_console(stderr=True)
     started = time.perf_counter()
     with warnings_as_lines(messages):

@@ -118,7 +118,7 @@ class Question:
         """Limit the number of rows at once: on a processor many long rows are slower than a few."""
         if self.inputs.device.type != "cpu":
             return rows_at_once
-        return min(rows_at_once, max(1, _FAST // max(1, self.inputs[0].numel())))
+        return min(rows_at_once, max(1, _FAST // max(1, self.inputs[:1].numel())))
 
     def ends(self, rows_at_once: int) -> tuple[Tensor, Tensor]:
         """Give the number at the texts and at their baselines, shape (B,), float32 each; runs the model if need be.

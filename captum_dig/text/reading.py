@@ -127,6 +127,11 @@ class TextReader:
         several = baseline if isinstance(baseline, Sequence) and not isinstance(baseline, str) else [baseline]
         if not several:
             raise ValueError("baseline must be a token, or several, got none")
+        if EVEN in several:
+            raise ValueError(
+                f"baseline 'even' must stand alone, got {list(several)!r}; leave the others out, or write 'token:even' "
+                "for the word"
+            )
         return tuple(self.encoder.token_id("baseline", one, self.n_rows) for one in several), False
 
     @property

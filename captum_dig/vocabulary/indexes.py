@@ -42,6 +42,11 @@ class RowIndex(ABC):
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A pickled view would bring the whole table that it is part of.
+        whole = self.rows.untyped_storage().nbytes() == self.rows.nbytes
+        return vars(self) | {"rows": self.rows if whole else self.rows.clone()}
+
     @abstractmethod
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
         """Search as `search` does; `count` is at least 1, and at least `count` rows may be found."""
@@ -145,7 +150,7 @@ class FlatIndex(NearbyIndex):
         return self.rows if self._center is None else self.rows - self._center
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"rows": self.rows}
+        return {"rows": super().__getstate__()["rows"]}
 
     def nearest(self, queries: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Search every row."""
@@ -358,9 +363,13 @@ def build_index(rows: Tensor, factory: str) -> RowIndex:
         The index.
 
     Raises:
+        TypeError: If `factory` is no string.
         ValueError: If FAISS cannot build that index over these rows.
     """
-    if factory.strip() != "Flat":
+    if not isinstance(factory, str):
+        raise TypeError(f"index must be a FAISS factory string, got {factory!r}; try 'Flat' or 'HNSW32'")
+    structure, _, parameters = factory.partition(";")
+    if structure.strip() != "Flat" or parameters.strip():
         return FaissIndex(rows, factory)
     return HalfPrecisionIndex(rows) if HalfPrecisionIndex.suits(rows) else FlatIndex(rows)
 

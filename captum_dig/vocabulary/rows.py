@@ -41,11 +41,11 @@ class Vocabulary:
         weight: The rows, shape (V, D), finite, any floating dtype and device.
         index: A FAISS factory string. ``"Flat"`` is exact; others are approximate, such as ``"HNSW32"``. Parameters of
             the search may follow a semicolon: ``"IVF256,SQ8;nprobe=16"``.
-        copy: Whether the rows are copied. False shares the memory of `weight` if it is float32 on the CPU; nobody may
-            change it then while the vocabulary is in use.
+        copy: Whether the rows are copied. False shares the memory of `weight` if it is float32 on the CPU and
+            contiguous; nobody may change it then while the vocabulary is in use.
 
     Raises:
-        TypeError: If `weight` is not a floating-point tensor.
+        TypeError: If `weight` is not a floating-point tensor, or `index` no string.
         ValueError: If `weight` is not of shape (V, D) with at least one row and column, or FAISS does not know `index`.
         VocabularyError: If `weight` holds NaN, infinity or numbers whose squares overflow.
 
@@ -63,7 +63,7 @@ class Vocabulary:
             raise TypeError(f"weight must be a floating-point tensor, got {got}; {_REMEDY}")
         if weight.dim() != 2 or weight.numel() == 0:
             raise ValueError(f"weight must have shape (V, D) with V, D >= 1, got {tuple(weight.shape)}; {_REMEDY}")
-        rows = weight.detach().to("cpu", torch.float32, copy=copy).contiguous()
+        rows = weight.detach().to("cpu", torch.float32, copy=copy or weight.is_inference()).contiguous()
         bad = [first for first, chunk in _chunks(rows) if not bool(chunk.isfinite().all())]
         if bad:
             row = next(r for r in range(bad[0], len(rows)) if not bool(rows[r].isfinite().all()))
@@ -118,7 +118,7 @@ class Vocabulary:
             )
         # The rows are copied once the layer emits others than those of its table.
         emitted: Tensor | None = None
-        shares = not copy and weight.device.type == "cpu" and weight.dtype == torch.float32
+        shares = not copy
         with torch.no_grad():
             for ids in torch.arange(len(weight), device=weight.device).split(CHUNK):
                 rows = table(ids)
@@ -128,12 +128,13 @@ class Vocabulary:
                         f"got shape {tuple(rows.shape)} for N = {len(ids)} from {type(layer).__name__}; {_REMEDY}"
                     )
                 first, end = int(ids[0]), int(ids[-1]) + 1
-                shares = shares and torch.equal(rows, weight[first:end])
+                shares = shares and _alike(rows, weight[first:end])
                 if shares:
                     continue
                 if emitted is None:
                     emitted = torch.empty(len(weight), rows.shape[1], dtype=torch.float32, device="cpu")
-                    emitted[:first] = weight[:first]
+                    if first:
+                        emitted[:first] = weight[:first]
                 emitted[first:end] = rows
         return cls(weight, index=index, copy=copy) if emitted is None else cls(emitted, index=index, copy=False)
 
@@ -403,6 +404,12 @@ class Vocabulary:
         if vectors.dim() != 2 or vectors.shape[1] != self.dim:
             raise ValueError(f"vectors must have shape (N, {self.dim}), got {tuple(vectors.shape)}; {_REMEDY}")
         return vectors.detach().to("cpu", torch.float32).contiguous()
+
+
+def _alike(rows: Tensor, others: Tensor) -> bool:
+    """Whether rows are others to the last bit, in float32 on the CPU."""
+    places = {(each.device.type, each.dtype) for each in (rows, others)}
+    return places == {("cpu", torch.float32)} and torch.equal(rows, others)
 
 
 def _chunks(rows: Tensor) -> Iterator[tuple[int, Tensor]]:

@@ -299,6 +299,18 @@ def test_no_gradient_and_few_outputs_more_than_the_steps():
     torch.testing.assert_close(few, together)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_one_step_takes_no_more_rows_at_once_than_there_are_examples(rule):
+    def fixed(x):
+        if len(x) > len(X):
+            raise ValueError("too many rows")
+        return curved(x)
+
+    path = StaggeredPath(StraightLine(), n_orders=1, antithetic=False)
+    scores = known(fixed, path, n_steps=1, rule=rule)
+    torch.testing.assert_close(scores.flatten(1).sum(dim=1), curved(X) - curved(BASE))
+
+
 def test_a_gradient_function_without_outputs_is_refused():
     model = Reader()
     captums = LayerIntegratedGradients(model, model.table)

@@ -45,3 +45,5 @@ def test_outputs_too():
     assert question.forward.rows == [4, 4, 1]
     assert found.shape == (9,)
     assert question_of(512, 1024).fast_rows(2) == 2
+    nothing = question.take(torch.zeros(0, dtype=torch.int64))
+    assert nothing.changes(rows_at_once=64).shape == (0,)

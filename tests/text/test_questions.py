@@ -133,5 +133,5 @@ def test_even_needs_a_choice_and_probabilities(tokenizer):
     regression = tiny_classifier(len(tokenizer), num_labels=1, problem_type="regression")
     with pytest.raises(ModelError, match="model must have probabilities, got a regression"):
         make(regression, tokenizer).explain("a film", baseline="even")
-    with pytest.raises(ValueError, match="got 'even'"):
+    with pytest.raises(ValueError, match=r"'even' must stand alone, got \['even', 'pad'\]; leave the others out"):
         make(tiny_classifier(len(tokenizer)), tokenizer).explain("a film", baseline=["even", "pad"])

@@ -1,4 +1,5 @@
 import gc
+import pickle  # noqa: TID251 - as what sends a vocabulary to workers does
 import re
 import subprocess
 import sys
@@ -179,6 +180,45 @@ def test_a_layer_shares_its_rows_unless_it_emits_others():
     assert torch.equal(rows[:1000], table.weight[:1000])
     assert bool((rows[1000:] == 0.5).all())
     assert torch.equal(late.weight, table.weight)
+
+
+def test_a_layer_may_emit_rows_of_another_width():
+    class Projected(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(20, 2))
+            self.wider = nn.Linear(2, 8)
+
+        def forward(self, ids):
+            return self.wider(self.weight[ids])
+
+    layer = Projected()
+    for copy in (True, False):
+        assert torch.equal(Vocabulary.from_layer(layer, copy=copy).rows, layer(torch.arange(20)).detach())
+
+
+@pytest.mark.parametrize("index", ["Flat;", " Flat ; "])
+def test_flat_is_exact_however_it_is_written(index):
+    rows = 1000 + torch.randn(2000, 64)
+    ids = torch.arange(0, 2000, 20)
+    assert torch.equal(Vocabulary(rows, index=index).neighbors(ids, 5), Vocabulary(rows).neighbors(ids, 5))
+
+
+@pytest.mark.parametrize("index", [None, 3, b"Flat"])
+def test_an_index_that_is_no_string_is_named(rows, index):
+    with pytest.raises(TypeError, match="index must be a FAISS factory string, got .*; try 'Flat' or 'HNSW32'"):
+        Vocabulary(rows, index=index)
+
+
+def test_shared_rows_take_part_in_gradients_and_travel_light():
+    with torch.inference_mode():
+        rows = torch.randn(5, 3)
+    (Vocabulary(rows, copy=False).rows @ torch.ones(3, requires_grad=True)).sum().backward()
+    table = torch.randn(20_000, 64)
+    shared = Vocabulary(table[:100], copy=False)
+    sent = pickle.dumps(shared)
+    assert len(sent) < 100_000
+    assert torch.equal(pickle.loads(sent).rows, shared.rows)
 
 
 def test_faiss_is_imported_by_the_first_search():
