@@ -28,11 +28,11 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "{Q|maxcount|headline|left, knots (paper), n=31|delta_percent_median|.0f} %",
         "Once its words are ranked, a path takes {end_to_end|long_texts|path_share_percent|.0f} % of the time of its "
         "gradients",
-        "The default is better than the straight line in {T|better|.0f} of 16 tests on four models, and worse in "
+        "The default is better than the straight line in {T|better|.0f} of 20 tests on five models, and worse in "
         "{T|worse|.0f} ",
     ),
     "docs/how-to/choose.md": (
-        "That held in {T|better|.0f} of 16 tests on four models, and the opposite in {T|worse|.0f}.",
+        "That held in {T|better|.0f} of 20 tests on five models, and the opposite in {T|worse|.0f}.",
         "of the label by {B|default@pad|log_odds|mean|-1*.2f} with these scores, and by "
         "{B|integrated_gradients@pad|log_odds|mean|-1*.2f} with those of the straight line",
         "leaving words out one by one does better: {L|leave_one_out@mask|log_odds|mean|-1*.2f}, where staggered paths "
@@ -59,8 +59,15 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "| staggered, 4 orders: {P|wide|time_ratio|staggered, 4 orders|.2f} times its time, "
         "{P|wide|memory_ratio|staggered, 4 orders|.2f} times its memory over the model; 24 orders "
         "{P|wide|time_ratio|staggered, 24 orders|.2f} and {P|wide|memory_ratio|staggered, 24 orders|.2f}; greedy "
-        "{P|wide|time_ratio|greedy|.2f} and {P|wide|memory_ratio|greedy|.2f}; straight line "
+        "{P|wide|time_ratio|greedy|.2f} and {P|wide|memory_ratio|greedy|.2f}, with shared rows "
+        "{P|wide|time_ratio|greedy, rows shared|.2f} and {P|wide|memory_ratio|greedy, rows shared|.2f}; straight line "
         "{P|wide|time_ratio|straight line|.2f} and {P|wide|memory_ratio|straight line|.2f} |",
+        "| staggered, 4 orders: {P|long|time_ratio|staggered, 4 orders|.2f} times its time, "
+        "{P|long|memory_ratio|staggered, 4 orders|.2f} times its memory over the model; 24 orders "
+        "{P|long|time_ratio|staggered, 24 orders|.2f} and {P|long|memory_ratio|staggered, 24 orders|.2f}; greedy "
+        "{P|long|time_ratio|greedy|.2f} and {P|long|memory_ratio|greedy|.2f}, with shared rows "
+        "{P|long|time_ratio|greedy, rows shared|.2f} and {P|long|memory_ratio|greedy, rows shared|.2f}; straight line "
+        "{P|long|time_ratio|straight line|.2f} and {P|long|memory_ratio|straight line|.2f} |",
         "| staggered, 4 orders: {P|small|time_ratio|staggered, 4 orders|.2f} times its time; 24 orders "
         "{P|small|time_ratio|staggered, 24 orders|.2f}; greedy {P|small|time_ratio|greedy|.2f}; straight line "
         "{P|small|time_ratio|straight line|.2f} |",
@@ -76,15 +83,32 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "| {throughput|long_table|first_tenth_rows_per_second|.0f} rows a second in the first tenth, "
         "{throughput|long_table|last_tenth_rows_per_second|.0f} in the last; "
         "{throughput|long_table|mb_more_at_the_end|.1f} MB more at the end than after the first |",
-        "| {known_sums-demo|geometric_mean_of_ratios|.2f} times in the geometric mean,",
-        "next to the former default: {S|pad|NEW|error_median ÷ S|pad|OLD|error_median|.2f} and "
-        "{S|mask|NEW|error_median ÷ S|mask|OLD|error_median|.2f} times (demo model, 100 test sentences, pad and mask), "
+        "| in the geometric mean over numbers of gradients, paths and baselines: even nodes "
+        "{M|demo|summary|known_sums|geometric_mean_of_ratios|.2f} times, adaptive nodes "
+        "{M|demo|summary|adaptive|geometric_mean_of_ratios|.2f} times (demo model); "
+        "{M|distilbert-sst2|summary|known_sums|geometric_mean_of_ratios|.2f} and "
+        "{M|distilbert-sst2|summary|adaptive|geometric_mean_of_ratios|.2f} times (DistilBERT, which is smooth) |",
+        "| for {M|demo|summary|known_sums|below_twice_the_estimate|100*.0f} % of sentences (demo model) and "
+        "{M|distilbert-sst2|summary|known_sums|below_twice_the_estimate|100*.0f} % (DistilBERT; along paths through "
+        "words fewer) |",
+        "| demo model, 40 test sentences, pad and mask: {S|pad|NEW|error_median ÷ S|pad|OLD|error_median|.2f} and "
+        "{S|mask|NEW|error_median ÷ S|mask|OLD|error_median|.2f} times the former default's; DistilBERT, 20: "
         "{D|pad|NEW|error_median ÷ D|pad|OLD|error_median|.2f} and "
-        "{D|mask|NEW|error_median ÷ D|mask|OLD|error_median|.2f} times (DistilBERT, 40)",
+        "{D|mask|NEW|error_median ÷ D|mask|OLD|error_median|.2f} times |",
         "| {S|pad|NEW|same_top_word|100*.0f} % and {S|mask|NEW|same_top_word|100*.0f} % of sentences, before "
         "{S|pad|OLD|same_top_word|100*.0f} % and {S|mask|OLD|same_top_word|100*.0f} %; "
         "{D|pad|NEW|same_top_word|100*.0f} % and {D|mask|NEW|same_top_word|100*.0f} %, before "
         "{D|pad|OLD|same_top_word|100*.0f} % and {D|mask|OLD|same_top_word|100*.0f} % |",
+        "| {S|pad|AUTO|same_top_word|100*.0f} % and {S|mask|AUTO|same_top_word|100*.0f} %, with "
+        "{S|pad|AUTO|gradients|.0f} and {S|mask|AUTO|gradients|.0f} gradients in the mean; "
+        "{D|pad|AUTO|same_top_word|100*.0f} % and {D|mask|AUTO|same_top_word|100*.0f} %, with "
+        "{D|pad|AUTO|gradients|.0f} and {D|mask|AUTO|gradients|.0f} |",
+        "| staggered: {A|demo|cells|staggered|wanted_percent|1|refining|gradients|.0f} (demo model) and "
+        "{A|distilbert-sst2|cells|staggered|wanted_percent|1|refining|gradients|.0f} (DistilBERT), where no tolerance "
+        "of the delta is enough for doubling; greedy: {A|demo|cells|greedy|wanted_percent|1|refining|gradients|.0f} "
+        "and {A|distilbert-sst2|cells|greedy|wanted_percent|1|refining|gradients|.0f}, doubling "
+        "{A|demo|cells|greedy|wanted_percent|1|doubling|gradients|.0f} and "
+        "{A|distilbert-sst2|cells|greedy|wanted_percent|1|doubling|gradients|.0f} |",
         "| for {S|pad|NEW|covered|100*.0f} % and {S|mask|NEW|covered|100*.0f} % of words; "
         "{D|pad|NEW|covered|100*.0f} % and {D|mask|NEW|covered|100*.0f} % |",
         "| {end_to_end|long_texts|path_share_percent|.1f} % of the time of Captum's attribution, rows ranked; "
@@ -96,7 +120,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "| {V|256,000 x 1,152|flat|cold_s|.1f} s exact; HNSW {V|256,000 x 1,152|hnsw|cold_s|.1f} s "
         "({V|256,000 x 1,152|hnsw|recall|.3f}), IVF {V|256,000 x 1,152|ivf|cold_s|.1f} s "
         "({V|256,000 x 1,152|ivf|recall|.3f}); FAISS's exact index {V|256,000 x 1,152|faiss flat|cold_s|.1f} s |",
-        "| better in {T|better|.0f} of 16 tests (four models, two baselines, two measures), worse in {T|worse|.0f}; "
+        "| better in {T|better|.0f} of 20 tests (five models, two baselines, two measures), worse in {T|worse|.0f}; "
         "with half of the gradients level with the former default in "
         "{paths/default|verdicts|default_half against former|level|.0f} |",
         "| log-odds (lower is better): {K|captum_dig, default|log_odds|mean|.2f}; Captum "
@@ -127,14 +151,17 @@ SHORT: Final = {
     "W": "throughput|ways",
     "P": "end_to_end-paths|paths",
     "C": "continuation|runs",
-    "S": "steadiness-demo|baselines",
-    "D": "steadiness-distilbert-sst2|baselines",
+    "S": "steadiness|models|demo|baselines",
+    "D": "steadiness|models|distilbert-sst2|baselines",
+    "M": "known_sums|models",
+    "A": "stopping|models",
     "T": "paths/default|verdicts|default against integrated_gradients",
     "B": "paths/default|cells|bert-sst2|rows",
     "L": "paths/default|cells|distilbert-sst2|rows",
     "K": "peers|classifier",
     "NEW": "12 orders, known_sums, width 0.5",
     "OLD": "4 orders, gausslegendre, width 0.5",
+    "AUTO": "n_steps='auto'",
 }
 # Numbers with a unit that are no measurements, as patterns.
 KNOWN: Final = (

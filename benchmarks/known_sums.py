@@ -52,7 +52,8 @@ def main() -> None:
                 found = cell(explainer, texts, (path, baseline), steps, reference_steps)
                 cells[f"{path}, {baseline}"] = found
                 print(setting, path, baseline, found, flush=True)
-        report["models"][setting] = {"n_sentences": len(texts), "cells": cells}
+        of_model = {"n_sentences": len(texts), "cells": cells}
+        report["models"][setting] = of_model | {"summary": summary([of_model])}
         report["summary"] = summary(report["models"].values())
         print(report["summary"], flush=True)
         write(report, arguments.out)

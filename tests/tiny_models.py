@@ -1,5 +1,6 @@
 """Tiny models and tokenizers, built in memory: real architectures, random weights."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -161,3 +162,11 @@ def tiny_classifier(
     model = DistilBertForSequenceClassification(config)
     torch.nn.Module.to(model, dtype)
     return model.eval()
+
+
+def save_tiny(folder: Path, tokenizer: PreTrainedTokenizerFast | None = None) -> Path:
+    """Save a tiny classifier and its tokenizer as a model on the hub has them; return the folder."""
+    tokenizer = tiny_tokenizer() if tokenizer is None else tokenizer
+    tokenizer.save_pretrained(folder)
+    tiny_classifier(len(tokenizer)).save_pretrained(folder)
+    return folder

@@ -148,6 +148,12 @@ share the gradients. At the same number of gradients, whose scores say best whic
 This page is generated: `python -m benchmarks.paths.page`."""
 
 
+_OF_IMDB: Final = (
+    " Of IMDB the texts are drawn at random and cut to 512 tokens; methods that remove words take minutes there, and are "
+    "left out."
+)
+
+
 def _default(results: Results) -> str:
     """What the default is worth, from its own test."""
     found = results.files.get("default")
@@ -179,7 +185,7 @@ def _default(results: Results) -> str:
     return f"""## The default of `TextExplainer`
 
 Test texts, {n_steps} gradients, log-odds and comprehensiveness, {len(found["cells"])} models and two baselines: {total} tests for each method, each
-at p < 0.01. IG has Gauss-Legendre nodes, as in Captum.{" Of IMDB the texts are drawn at random." * ("roberta-imdb" in found["cells"])} Nothing
+at p < 0.01. IG has Gauss-Legendre nodes, as in Captum.{_OF_IMDB * ("roberta-imdb" in found["cells"])} Nothing
 was chosen on these texts.
 
 {table(heads, counts)}

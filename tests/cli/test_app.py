@@ -21,7 +21,7 @@ from captum_dig.cli import explaining, models, options
 from captum_dig.entries import KINDS, STRATEGIES
 from captum_dig.models.samples import OVERFLOWS
 from captum_dig.quadrature import RULES
-from tests.tiny_models import tiny_classifier, tiny_tokenizer
+from tests.tiny_models import save_tiny, tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
 LONG = "good movie " * 40
@@ -34,11 +34,7 @@ RED = re.compile(rf"{ESCAPE}\[[0-9;]*(48;[0-9;]*|4[1-7]|10[1-7])m(movie|gorgeous
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with a tiny classifier that reads 32 tokens."""
-    path = tmp_path_factory.mktemp("models") / "tiny"
-    tokenizer = tiny_tokenizer()
-    tokenizer.save_pretrained(path)
-    tiny_classifier(len(tokenizer)).save_pretrained(path)
-    return path
+    return save_tiny(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture

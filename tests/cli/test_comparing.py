@@ -20,7 +20,7 @@ from captum_dig.comparison import comparing as bench
 from captum_dig.models.model import TextModel
 from captum_dig.study import StudyKey
 from tests.study.test_sheets import answers_of
-from tests.tiny_models import tiny_classifier, tiny_tokenizer
+from tests.tiny_models import save_tiny, tiny_tokenizer
 
 TEXTS = ["a gorgeous, witty movie", "the acting was bad", "dull and long"]
 QUICK = (
@@ -37,11 +37,7 @@ QUICK = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "tiny"
-    tokenizer = tiny_tokenizer()
-    tokenizer.save_pretrained(path)
-    tiny_classifier(len(tokenizer)).save_pretrained(path)
-    return path
+    return save_tiny(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture
@@ -188,8 +184,7 @@ def test_names_that_mean_something_to_the_terminal_are_shown(run, folder, tmp_pa
     tokenizer = tiny_tokenizer()
     tokenizer.add_tokens(["[/INST]", "[unused5]"])
     other = tmp_path / "other"
-    tokenizer.save_pretrained(other)
-    tiny_classifier(len(tokenizer)).save_pretrained(other)
+    save_tiny(other, tokenizer)
     command = ("compare", "--model", other, "--data", "texts.txt", *QUICK, "--n", 1)
     for _ in range(2):
         result = run(*command, "--baseline", "[/INST]", "--baseline", "[unused5]")
@@ -203,8 +198,7 @@ def test_another_token_for_a_role_is_another_comparison(compare, folder, tmp_pat
     other = tmp_path / "other"
     tokenizer = tiny_tokenizer()
     tokenizer.pad_token = "[MASK]"
-    tokenizer.save_pretrained(other)
-    tiny_classifier(len(tokenizer)).save_pretrained(other)
+    save_tiny(other, tokenizer)
     assert compare("--n", 1, "--model", other).stdout != first.stdout
     assert len(list((tmp_path / "cache").glob("comparison-*.jsonl"))) == 2
 
@@ -232,8 +226,7 @@ def test_another_tokenizer_is_another_comparison(compare, folder, tmp_path, monk
     compare("--n", 1)
     tokenizer = tiny_tokenizer(max_length=9)
     other = tmp_path / "other"
-    tokenizer.save_pretrained(other)
-    tiny_classifier(len(tokenizer)).save_pretrained(other)
+    save_tiny(other, tokenizer)
     compare("--n", 1, "--model", other)
     assert len(list((tmp_path / "cache").glob("comparison-*.jsonl"))) == 2
 

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from captum_dig import ModelError, TextExplainer, cli
 from captum_dig.models.loading import load_pretrained
 from tests.running import run_command
-from tests.tiny_models import TINY, tiny_classifier, tiny_tokenizer
+from tests.tiny_models import TINY, save_tiny, tiny_classifier, tiny_tokenizer
 
 TEXT = "a gorgeous, witty movie"
 
@@ -30,11 +30,7 @@ TEXT = "a gorgeous, witty movie"
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A folder with a tiny classifier."""
-    path = tmp_path_factory.mktemp("models") / "tiny"
-    tokenizer = tiny_tokenizer()
-    tokenizer.save_pretrained(path)
-    tiny_classifier(len(tokenizer)).save_pretrained(path)
-    return path
+    return save_tiny(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture
