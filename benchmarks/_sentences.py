@@ -10,10 +10,9 @@ import numpy as np
 
 from benchmarks._measuring import environment
 from benchmarks.paper._settings import Setting, read
-from benchmarks.paths.study import SETTINGS
+from benchmarks.paths.study import SETTING
 from captum_dig import TextAttribution, TextExplainer
 
-SETTING: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
 TINY_TEXTS = ["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."]
 
 
@@ -39,21 +38,34 @@ def setting_parser(doc: str | None, tiny: str) -> argparse.ArgumentParser:
     return parser
 
 
+def given(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Read a command line with settings."""
+    arguments = parser.parse_args()
+    if not arguments.tiny and arguments.data_dir is None:
+        parser.error("give --data-dir, or --tiny")
+    return arguments
+
+
+def explainer_of(setting: Setting, models: Path | None) -> TextExplainer:
+    """The model of a setting. That of the demo is where it is, wherever the others are."""
+    return TextExplainer.from_pretrained((models or Path()) / setting.model, name=setting.name)
+
+
 def load_setting(name: str, arguments: argparse.Namespace, split: str = "test") -> tuple[TextExplainer, list[str]]:
     """The model of a setting, and sentences spread over a split, the short ones first, which saves padding."""
     setting = SETTING[name]
     if arguments.tiny:
         return TextExplainer.demo(), TINY_TEXTS
-    explainer = TextExplainer.from_pretrained(setting.model if name == "demo" else arguments.models / setting.model)
     texts = [text for text, _ in read(setting.dataset, split, arguments.data_dir)]
-    return explainer, sorted(texts[:: max(1, len(texts) // arguments.n)][: arguments.n], key=len)
+    spread = texts[:: max(1, len(texts) // arguments.n)][: arguments.n]
+    return explainer_of(setting, arguments.models), sorted(spread, key=len)
 
 
-def reopened(doc: str | None, file: Path | None, **settings: Any) -> dict[str, Any]:
-    """A report about models, with those that the file holds already."""
-    kept = json.loads(file.read_text(encoding="utf-8"))["models"] if file and file.exists() else {}
+def reopened(doc: str | None, file: Path | None, under: str = "models", **settings: Any) -> dict[str, Any]:
+    """A report about models, which stand under a name, with those that the file holds already."""
+    kept = json.loads(file.read_text(encoding="utf-8"))[under] if file and file.exists() else {}
     question = (doc or "").splitlines()[0]
-    return {"question": question, "environment": environment(), "settings": settings, "models": kept}
+    return {"question": question, "environment": environment(), "settings": settings, under: kept}
 
 
 def explain(explainer: TextExplainer, texts: list[str], **options: Any) -> list[TextAttribution]:

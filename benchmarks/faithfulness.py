@@ -28,10 +28,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._measuring import ends, environment, rounded, write
+from benchmarks._measuring import ends, rounded, write
+from benchmarks._sentences import TINY_TEXTS, explainer_of, given, reopened, setting_parser
 from benchmarks.paper._settings import Setting, read, texts_of
 from benchmarks.paper.page import BETTER
-from benchmarks.paths.study import BASELINES, SETTINGS
+from benchmarks.paths.study import BASELINES, SETTING
 from captum_dig import StaggeredPath, StraightLine, TextExplainer
 from captum_dig.comparison import Comparison
 from captum_dig.comparison.comparing import compare
@@ -71,31 +72,16 @@ class SampledShapley(AttributionMethod):
 
 def main() -> None:
     """Measure, print, and write JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=Path, help="folder with the models")
-    parser.add_argument("--data-dir", type=Path, help="folder with the data sets")
-    parser.add_argument("--settings", nargs="+", default=["demo"], help="names of settings")
+    parser = setting_parser(__doc__, tiny="all methods")
     parser.add_argument("--n", type=int, default=200, help="texts; of IMDB drawn at random")
     parser.add_argument("--work", type=Path, help="folder for finished texts")
-    parser.add_argument("--out", type=Path, help="JSON file to write, or to add settings to")
-    parser.add_argument("--tiny", action="store_true", help="two sentences, the demo model")
-    arguments = parser.parse_args()
-    if not arguments.tiny and arguments.data_dir is None:
-        parser.error("give --data-dir, or --tiny")
-    report: dict[str, Any] = {
-        "question": (__doc__ or "").splitlines()[0],
-        "environment": environment(),
-        "settings": {"n_steps": N_STEPS, "level": LEVEL, "reference": REFERENCE},
-        "cells": {},
-    }
-    if arguments.out and arguments.out.exists():
-        report["cells"] = json.loads(arguments.out.read_text(encoding="utf-8"))["cells"]
-    by_name = {setting.name: setting for setting in SETTINGS}
+    arguments = given(parser)
+    report = reopened(__doc__, arguments.out, "cells", n_steps=N_STEPS, level=LEVEL, reference=REFERENCE)
     with tempfile.TemporaryDirectory() as scratch:
         work = arguments.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)
         for name in arguments.settings:
-            setting = by_name[name]
+            setting = SETTING[name]
             explainer, texts = _load(setting, arguments)
             cell = measured(explainer, texts, work / name, with_removals=setting.dataset != "imdb")
             report["cells"][name] = {"n_texts": len(texts), "rows": cell}
@@ -109,9 +95,8 @@ def main() -> None:
 def _load(setting: Setting, arguments: argparse.Namespace) -> tuple[TextExplainer, list[str]]:
     """The model and its test texts."""
     if arguments.tiny:
-        return TextExplainer.demo(), ["A gorgeous, witty, seductive movie.", "The plot is dull."]
-    folder = setting.model if setting.name == "demo" else arguments.models / setting.model
-    explainer = TextExplainer.from_pretrained(folder, name=setting.name)
+        return TextExplainer.demo(), TINY_TEXTS
+    explainer = explainer_of(setting, arguments.models)
     if setting.dataset != "imdb":
         return explainer, texts_of(setting.dataset, "test", arguments.data_dir, arguments.n)
     texts = [text for text, _ in read(setting.dataset, "test", arguments.data_dir)]

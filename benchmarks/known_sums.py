@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measuring import rounded, write
-from benchmarks._sentences import distance, explain, load_setting, reopened, setting_parser
+from benchmarks._sentences import distance, explain, given, load_setting, reopened, setting_parser
 from captum_dig import StaggeredPath, StraightLine, TextAttribution, TextExplainer
 
 # The orders of staggered paths are fixed: other orders would be another integral.
@@ -40,7 +40,7 @@ def main() -> None:
     """Measure, print, and write JSON."""
     parser = setting_parser(__doc__, tiny="few gradients")
     parser.add_argument("--n", type=int, default=40, help="sentences, evenly spread over the test split")
-    arguments = parser.parse_args()
+    arguments = given(parser)
     reference_steps = 100 if arguments.tiny else REFERENCE_STEPS
     report = reopened(__doc__, arguments.out, steps=STEPS, reference_steps=reference_steps)
     for setting in arguments.settings:
@@ -60,11 +60,11 @@ def main() -> None:
 
 
 def scores(
-    explainer: TextExplainer, texts: list[str], place: tuple[str, str], n_steps: int, rule: str
+    explainer: TextExplainer, texts: list[str], place: tuple[str, str], n_steps: int | str, rule: str, **options: Any
 ) -> list[TextAttribution]:
     """Explanations of the texts by one rule, along a path from a baseline."""
     path, baseline = place
-    return explain(explainer, texts, strategy=PATHS[path], baseline=baseline, n_steps=n_steps, method=rule)
+    return explain(explainer, texts, strategy=PATHS[path], baseline=baseline, n_steps=n_steps, method=rule, **options)
 
 
 def errors(results: list[TextAttribution], references: list[TextAttribution], order: int = 2) -> list[float]:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measuring import rounded, write
-from benchmarks._sentences import distance, explain, load_setting, reopened, setting_parser
+from benchmarks._sentences import distance, explain, given, load_setting, reopened, setting_parser
 from captum_dig import StaggeredPath, StraightLine, TextAttribution, TextExplainer
 
 # Orders, rule, width of the windows. The first was the default before outputs were used.
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=40, help="sentences, evenly spread over the split")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--designs", type=int, nargs="+", default=[0, 1], help="numbers of the designs")
-    arguments = parser.parse_args()
+    arguments = given(parser)
     n_orders = 16 if arguments.tiny else LIMIT_ORDERS
     report = reopened(
         __doc__,

@@ -19,8 +19,8 @@ import statistics
 from typing import Any
 
 from benchmarks._measuring import rounded, write
-from benchmarks._sentences import explain, load_setting, reopened, setting_parser
-from benchmarks.known_sums import FORMER, PATHS, REFERENCE_STEPS, errors, scores
+from benchmarks._sentences import given, load_setting, reopened, setting_parser
+from benchmarks.known_sums import FORMER, REFERENCE_STEPS, errors, scores
 from captum_dig import TextAttribution, TextExplainer
 
 RULES = {"doubling": FORMER, "refining": "known_sums"}
@@ -28,13 +28,15 @@ TOLERANCES = (80.0, 40.0, 20.0, 10.0, 5.0, 2.5, 1.25, 0.6, 0.3)
 BASELINE = "pad"
 WANTED_PERCENTS, WANTED_SHARE = (5.0, 1.0), 0.9
 FIRST_STEPS, MAX_STEPS = 48, 768
+# The path is fixed: its spread is no error of the integral.
+_FREE: dict[str, Any] = {"spread_percent": 1e9, "max_steps": MAX_STEPS}
 
 
 def main() -> None:
     """Measure, print, and write JSON."""
     parser = setting_parser(__doc__, tiny="one path")
     parser.add_argument("--n", type=int, default=40, help="sentences, evenly spread over the test split")
-    arguments = parser.parse_args()
+    arguments = given(parser)
     report = reopened(
         __doc__, arguments.out, true_error_percent=WANTED_PERCENTS, share_of_sentences=WANTED_SHARE, max_steps=MAX_STEPS
     )
@@ -59,18 +61,7 @@ def stopped(
     """Mean gradients and shares of sentences within each wanted error, by tolerance, until all shares are reached."""
     found: dict[str, dict[str, float]] = {}
     for tolerance in TOLERANCES:
-        results = explain(
-            explainer,
-            texts,
-            strategy=PATHS[path],
-            baseline=BASELINE,
-            n_steps="auto",
-            method=RULES[rule],
-            tolerance_percent=tolerance,
-            # The path is fixed: its spread is no error of the integral.
-            spread_percent=1e9,
-            max_steps=MAX_STEPS,
-        )
+        results = scores(explainer, texts, (path, BASELINE), "auto", RULES[rule], tolerance_percent=tolerance, **_FREE)
         percents = [100 * error for error in errors(results, references, 1)]
         spent = rounded(statistics.mean(gradients(rule, result.settings.n_steps) for result in results))
         shares = {f"{wanted:g}": rounded(statistics.mean(p <= wanted for p in percents)) for wanted in WANTED_PERCENTS}

@@ -22,6 +22,7 @@ from benchmarks.paths.study import (
     N_ANCHORS,
     N_ORDERS,
     RESULTS,
+    SETTING,
     SETTINGS,
     WIDTH,
 )
@@ -172,13 +173,12 @@ def _default(results: Results) -> str:
         tally = found["verdicts"][f"{name} against integrated_gradients"]
         counts.append([title, *(str(tally[key]) for key in ("better", "worse", "level"))])
     rows = []
-    by_name = {setting.name: setting for setting in SETTINGS}
     for setting, cell in found["cells"].items():
         for row in cell["rows"]:
             if row["method"] in names:
                 cells = [_difference(row, metric, "integrated_gradients") for metric in DECIDING]
                 rows.append(
-                    [name_of(by_name[setting]), str(cell["n_texts"]), row["baseline"], names[row["method"]], *cells]
+                    [name_of(SETTING[setting]), str(cell["n_texts"]), row["baseline"], names[row["method"]], *cells]
                 )
     half = found["verdicts"]["default_half against former"]
     heads = ["method", "better than IG", "worse", "neither shown"]

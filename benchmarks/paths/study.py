@@ -50,6 +50,7 @@ from captum_dig.text.questions import ask
 # The four of the paper redone, and the one inside the package, wherever --models is.
 DEMO: Final = Setting("demo", str(Path(captum_dig.__file__).parent / "demo"), "sst2", "Demo model")
 SETTINGS: Final = (*SMALL, DEMO)
+SETTING: Final = {setting.name: setting for setting in SETTINGS}
 RESULTS: Final = Path(__file__).parents[1] / "results" / "paths"
 BASELINES: Final = ("pad", "mask")
 BUDGETS: Final = (16, 32, 48, 96)

@@ -95,9 +95,7 @@ def one_line(error: Exception) -> str | None:
         return f"{error.format_message().rstrip('.')}; see {command} --help"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    # Ours, which name the missing package and the command that installs it.
-    missing = isinstance(error, ImportError) and "pip install" in str(error)
-    bad_input = missing or isinstance(error, (CaptumDigError, ValueError, OSError))
+    bad_input = isinstance(error, (CaptumDigError, ValueError, OSError))
     return str(error) or type(error).__name__ if bad_input else None
 
 

@@ -7,11 +7,13 @@ and sorts these, so an index may round but must not miss a row.
 import functools
 import re
 from abc import ABC, abstractmethod
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from captum_dig.errors import MissingExtraError
 
 # Rows handled at once where a temporary of (rows, D) is needed.
 CHUNK = 512
@@ -71,6 +73,22 @@ class RowIndex(ABC):
         return self.shortlist(queries, count, candidates)
 
 
+class Found(NamedTuple):
+    """The rows that a search for candidates gives for N queries.
+
+    Attributes:
+        ids: Row ids, shape (N, M), -1 where there is none.
+        distances: Squared distances, shape (N, M), as the search rounds them.
+        edge: A lower bound of the squared distances of the other candidates, shape (N,), likewise.
+        complete: Whether every candidate is among them, shape (N,).
+    """
+
+    ids: Tensor
+    distances: Tensor
+    edge: Tensor
+    complete: Tensor
+
+
 class NearbyIndex(RowIndex):
     """A search that asks FAISS for a few rows more than are wanted, because FAISS rounds distances.
 
@@ -89,9 +107,7 @@ class NearbyIndex(RowIndex):
             Squared distances and row ids, shape (N, count) each, nearest first; -1 where an approximate index ends.
         """
 
-    def allowed(
-        self, queries: Tensor, count: int, slack: int, candidates: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def among(self, queries: Tensor, count: int, slack: int, candidates: Tensor | None) -> "Found":
         """Search among the candidates.
 
         Args:
@@ -101,8 +117,7 @@ class NearbyIndex(RowIndex):
             candidates: As in `search`.
 
         Returns:
-            Row ids and their squared distances, shape (N, M) each, those of candidates first; which of them are
-            candidates, shape (N, M); and for each query a lower bound of the other candidates' squared distances, (N,).
+            The rows, those of candidates first.
         """
         n_rows = len(self.rows)
         if candidates is None:
@@ -123,9 +138,8 @@ class NearbyIndex(RowIndex):
         order = torch.sort(allowed.logical_not(), dim=1, stable=True).indices[:, :wanted]
         kept, kept_distances = allowed.gather(1, order), distances.gather(1, order)
         edge = torch.where(kept[:, -1], kept_distances[:, -1], distances[:, -1])
-        # Where every candidate is among them, no other is near.
-        edge[kept.sum(dim=1) == available] = torch.inf
-        return found.gather(1, order), kept_distances, kept, edge
+        ids = torch.where(kept, found.gather(1, order), -1)
+        return Found(ids, kept_distances, edge, kept.sum(dim=1) == available)
 
 
 class FlatIndex(NearbyIndex):
@@ -176,12 +190,11 @@ class FlatIndex(NearbyIndex):
 
     def _search(self, queries: Tensor, count: int, slack: int, candidates: Tensor | None) -> tuple[Tensor, Tensor]:
         """Ids that FAISS finds, shape (N, M), and whether they certainly include the nearest, shape (N,)."""
-        found, distances, kept, edge = self.allowed(queries, count, slack, candidates)
+        found, distances, edge, complete = self.among(queries, count, slack, candidates)
         # A row within that distance has a bounded length; each length and product is a sum of D rounded numbers.
         reach = 2 * queries.norm(dim=1) + edge.clamp(min=0).sqrt()
         error = _SINGLE * (8 + queries.shape[1] ** 0.5) * reach.square()
-        settled = edge.isinf() | (edge - distances[:, count - 1] > 2 * error)
-        return torch.where(kept, found, -1), settled
+        return found, complete | (edge - distances[:, count - 1] > 2 * error)
 
     def _search_exactly(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
         """Ids of the nearest rows and a few more, by distances in double precision."""
@@ -277,8 +290,7 @@ class FaissIndex(NearbyIndex):
 
     def shortlist(self, queries: Tensor, count: int, candidates: Tensor | None) -> Tensor:
         """Search once: an approximate index promises nothing."""
-        found, _, kept, _ = self.allowed(queries, count, _SLACK[0], candidates)
-        return torch.where(kept, found, -1)
+        return self.among(queries, count, _SLACK[0], candidates).ids
 
 
 class HalfPrecisionIndex(RowIndex):
@@ -379,7 +391,7 @@ def _faiss() -> Any:
     try:
         import faiss
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             f"a search for neighbours needs FAISS, got: {error}; python -m pip install faiss-cpu"
         ) from error
     return faiss

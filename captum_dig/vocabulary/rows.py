@@ -116,27 +116,23 @@ class Vocabulary:
                 "layer must be an embedding table with a `weight` of shape (V, D), "
                 f"got {type(layer).__name__}; {_REMEDY}"
             )
-        # The rows are copied once the layer emits others than those of its table.
         emitted: Tensor | None = None
-        shares = not copy
+        blocks = torch.arange(len(weight), device=weight.device).split(CHUNK)
         with torch.no_grad():
-            for ids in torch.arange(len(weight), device=weight.device).split(CHUNK):
+            if not copy and all(_alike(table(ids), weight[ids]) for ids in blocks):
+                return cls(weight, index=index, copy=False)
+            for ids in blocks:
                 rows = table(ids)
                 if rows.dim() != 2 or len(rows) != len(ids):
                     raise TypeError(
                         "layer must map ids of shape (N,) to rows of shape (N, D), "
                         f"got shape {tuple(rows.shape)} for N = {len(ids)} from {type(layer).__name__}; {_REMEDY}"
                     )
-                first, end = int(ids[0]), int(ids[-1]) + 1
-                shares = shares and _alike(rows, weight[first:end])
-                if shares:
-                    continue
                 if emitted is None:
                     emitted = torch.empty(len(weight), rows.shape[1], dtype=torch.float32, device="cpu")
-                    if first:
-                        emitted[:first] = weight[:first]
-                emitted[first:end] = rows
-        return cls(weight, index=index, copy=copy) if emitted is None else cls(emitted, index=index, copy=False)
+                emitted[int(ids[0]) : int(ids[-1]) + 1] = rows
+        # Nobody else has the collected rows.
+        return cls(weight if emitted is None else emitted, index=index, copy=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # The index holds the rows.

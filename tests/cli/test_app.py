@@ -803,6 +803,7 @@ def test_neighbors_ranks_the_vocabulary_and_says_where(run_command, folder, tmp_
             ["--baseline", "padd", "--n-neighbors", "12", "--cache", "tables"],
             "baseline must be one of 'pad', .*, got 'padd'",
         ),
+        (["--cache", __file__], "--cache must be a folder, got the file '.*test_app.py'; name another"),
         ([], "CAPTUM_DIG_CACHE must name a folder, got nothing; unset it, or name one with --cache"),
     ],
 )

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,11 +12,12 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
-from captum_dig import cli
+from captum_dig import MissingExtraError, Vocabulary, cli
 from captum_dig.cli import files
-from captum_dig.cli.console import say, signals_as_interrupts
+from captum_dig.cli.console import one_line, say, signals_as_interrupts
 from tests.running import environment_of, run_command
 
 TEXT = "a gorgeous, witty movie"
@@ -155,6 +157,13 @@ def test_the_runner_of_commands_gives_status_and_streams():
     result = run_command("explain", "--n-anchors", "0", TEXT)
     assert result.error == "--n-anchors must be an integer of at least 1, got 0"
     assert run_command("--version").stdout.startswith("captum-dig ")
+
+
+def test_a_missing_faiss_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtraError) as caught:
+        Vocabulary(torch.eye(3)).neighbors(torch.tensor([0]), 1)
+    assert re.fullmatch(r"a search for neighbours needs FAISS, got: .*pip install faiss-cpu", one_line(caught.value))
 
 
 @pytest.mark.parametrize("watched", [True, False])
