@@ -3,6 +3,7 @@
 `inputs` makes it. `refining` asks it for paths, gradients and outputs.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -53,6 +54,12 @@ class Call:
         """
         path = self.path.sized(n_paths, block)
         return path.bundles(self.ends, self.starts), path.n_draws
+
+    def blocks(self, n_steps: int) -> Iterator[slice]:
+        """Cut steps into runs that go into the model together with all examples."""
+        at_once = n_steps if self.rows_at_once is None else max(1, self.rows_at_once // max(1, len(self.ends[0])))
+        for start in range(0, n_steps, at_once):
+            yield slice(start, min(start + at_once, n_steps))
 
     def outputs_at_ends(self, n_steps: int) -> Tensor:
         """Return the outputs at the baselines and at the inputs, shape (2, B).

@@ -5,7 +5,7 @@ build on it, and `captum_dig.methods` scores texts with it.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from captum.attr import GradientAttribution
@@ -25,14 +25,14 @@ from captum_dig.attribution.calls import Call, check_steps, ends_of
 from captum_dig.attribution.forward import checked
 from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.refining import Refinement
-from captum_dig.attribution.summing import Evaluations, KnownSum, PathSum, Recorder, WeightedSum
+from captum_dig.attribution.streaming import known_sum
+from captum_dig.attribution.summing import Evaluations, PathSum, Recorder, WeightedSum
 from captum_dig.paths import PathGenerator
 from captum_dig.paths.per_input import as_path
 from captum_dig.quadrature import RULES, QuadratureRule, Schedule, Spacing, check_method, check_spacing
-from captum_dig.quadrature.schedules import check_enough
 
 # The part of the gradients with which `method="adaptive"` begins.
-_BEGIN = 2 / 3
+_BEGIN = 1 / 2
 Tensors = Tensor | tuple[Tensor, ...]
 
 
@@ -191,9 +191,11 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         """Attribute as `attribute` does, and say how far to trust the attributions.
 
         Two things are estimated. The *error of the integration* comes from too few gradients on a path. The delta of
-        known sums does not show it: it is 0 up to rounding. The estimate is the sum of the sizes of all residuals, each
-        times the probability that two words drawn by their shares differ, in percent of the estimates' sizes. The
-        *spread* is the standard error over the draws of a path with several orders.
+        known sums does not show it: it is 0 up to rounding. The estimate is the mean of two sums over the intervals
+        between nodes, in percent of the attributions' sizes. One is that of the residuals' sizes, each times the
+        probability that two words drawn by their shares differ. The other is that of the words' changes if gradients
+        are interpolated on a straight line. The *spread* is the standard error over the draws of a path with several
+        orders.
 
         Args:
             inputs: As for `attribute`.
@@ -214,10 +216,10 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         Example:
             >>> import torch
             >>> from captum_dig import StraightLine
-            >>> dig = DiscretizedIntegratedGradients(lambda x: (x**2).sum(dim=1), StraightLine())
-            >>> found = dig.integrate(torch.tensor([[3.0, 3.0]]), n_steps=2)
+            >>> dig = DiscretizedIntegratedGradients(lambda x: (x**4).sum(dim=1), StraightLine())
+            >>> found = dig.integrate(torch.tensor([[1.0, 2.0]]), n_steps=8)
             >>> found.attributions, found.error_percent
-            (tensor([[9., 9.]]), tensor([6.2500]))
+            (tensor([[ 1., 16.]]), tensor([0.0324]))
         """
         rule = self._rule or check_method(method)
         call = self._call(inputs, baselines, target, additional_forward_args, n_steps, rule, internal_batch_size)
@@ -258,7 +260,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             >>> while refinement.integral().error_percent > 1:
             ...     refinement.add_nodes(4)
             >>> refinement.n_steps
-            12
+            8
         """
         rule = RULES["adaptive"]
         call = self._call(inputs, baselines, target, additional_forward_args, n_steps, rule, internal_batch_size)
@@ -305,19 +307,14 @@ class DiscretizedIntegratedGradients(GradientAttribution):
             while refinement.n_steps < n_steps:
                 refinement.add_nodes(min(max(1, n_steps // 8), n_steps - refinement.n_steps))
             return refinement.summed(with_paths=with_paths), refinement.n_draws
-        bundles, n_draws = call.lay(n_paths)
-        n_paths = sum(bundle.n_paths for bundle in bundles)
-        # A cell more than nodes on each path, where cells lie between nodes.
-        n_cells = check_enough(n_steps, n_paths) + rule.known_sums * n_paths
-        schedule = Schedule.on(bundles, rule, self.spacing, n_cells)
         options = {"with_means": not call.multiplied, "with_paths": with_paths}
-        path_sum: WeightedSum | KnownSum
         if rule.known_sums:
-            path_sum = KnownSum(schedule, call.evaluations, call.ends, call.outputs_at_ends(n_steps), **options)
-        else:
-            path_sum = WeightedSum(schedule, call.evaluations, call.ends, **options)
+            return known_sum(call, rule, n_steps, **options)
+        bundles, n_draws = call.lay(n_paths)
+        schedule = Schedule.on(bundles, rule, self.spacing, n_steps)
+        path_sum = WeightedSum(schedule, call.evaluations, call.ends, **options)
         # From the inputs to the baselines, the way that walks from word to word are made.
-        for steps in reversed(list(_step_blocks(n_cells, len(call.ends[0]), call.rows_at_once))):
+        for steps in reversed(list(call.blocks(n_steps))):
             path_sum.add(steps)
         return path_sum, n_draws
 
@@ -347,10 +344,3 @@ class DiscretizedIntegratedGradients(GradientAttribution):
     def multiplies_by_inputs(self) -> bool:
         """Whether attributions include the factor (inputs - baselines)."""
         return self._multiply_by_inputs
-
-
-def _step_blocks(n_steps: int, n_examples: int, internal_batch_size: int | None) -> Iterator[slice]:
-    """Runs of steps that fit into the internal batch together with all examples."""
-    per_block = n_steps if internal_batch_size is None else max(1, internal_batch_size // n_examples)
-    for start in range(0, n_steps, per_block):
-        yield slice(start, min(start + per_block, n_steps))

@@ -1,12 +1,11 @@
-"""Sums of gradients along a path, as a rule asks for them.
+"""Sums of gradients along a path: each gradient times the displacement of its cell.
 
-Takes a `Schedule` and the gradients at its nodes; gives attributions. `inputs` calls it. `WeightedSum` multiplies each
-gradient by the displacement of its cell. `KnownSum` also takes the outputs at the nodes: between two nodes the sum of
-all attributions is known.
+Takes a `Schedule` and the gradients at its nodes; gives attributions. `inputs` calls it. `intervals` has sums that take
+the outputs at the nodes, too.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,9 +20,6 @@ from captum_dig._captum import (
 from captum_dig.attribution.forward import failures_explained
 from captum_dig.paths.bundles import Array, Integers
 from captum_dig.quadrature import Schedule
-
-# The share of a residual that goes by displacement: it decides only where no contribution is above 0.
-_BY_DISPLACEMENT = 1e-12
 
 
 class Recorder:
@@ -202,123 +198,6 @@ class WeightedSum(PathSum):
                 self.add_means(which, gradients, self._schedule.widths[steps])
 
 
-class ResidualSum(PathSum):
-    """Estimates between neighbouring nodes, corrected to add up to the change of the output.
-
-    Between two neighbouring nodes the attributions of all elements add up to the difference of the outputs there. The
-    estimate of an element is the mean of the two gradients times its displacement. The residual, that is the known sum
-    minus the sum of the estimates, is handed out in proportion to their sizes.
-
-    Args:
-        n_paths: R, the number of paths that are averaged.
-        ends: The inputs, shape (B, ...) each.
-        options: As for `PathSum`.
-
-    Attributes:
-        residuals: The sum of the sizes of the residuals, each times the probability that two draws by the shares of the
-            words are two words, shape (B,).
-        measured: The sum of the sizes of the words' estimates, shape (B,).
-    """
-
-    def __init__(self, n_paths: int, ends: Sequence[Tensor], **options: bool) -> None:
-        super().__init__(n_paths, ends, **options)
-        self.residuals, self.measured = (self.totals[0].new_zeros(len(ends[0])) for _ in range(2))
-
-    @property
-    def error_percent(self) -> Tensor:
-        """The residuals in percent of the estimates, (B,); 0 where nothing moves."""
-        return torch.where(self.measured > 0, 100 * self.residuals / self.measured, 0)
-
-    def hand_out(self, known: Tensor, estimates: dict[int, Tensor], moves: list[Tensor], paths: Integers) -> Tensor:
-        """Add estimates, and the residuals in proportion to their sizes.
-
-        Args:
-            known: The known sums of n intervals, shape (n, B).
-            estimates: For each input the estimates, shape (n, B, ...).
-            moves: For each input the displacements, likewise.
-            paths: The numbers of the paths, shape (n, B) or (n, 1).
-
-        Returns:
-            The residuals, shape (n, B).
-        """
-        # An element that does not move has no share. Where no estimate is above 0, displacements decide.
-        shares = {which: each.abs() + _BY_DISPLACEMENT * moves[which].abs() for which, each in estimates.items()}
-        by_word = [word_sums(share) for share in shares.values()]
-        measured = torch.stack([each.sum(dim=-1) for each in by_word]).sum(dim=0)
-        words = [word_sums(each) for each in estimates.values()]
-        residual = known - torch.stack([each.sum(dim=-1) for each in words]).sum(dim=0)
-        divisor = torch.where(measured > 0, measured, 1)
-        rate = torch.where(measured > 0, residual / divisor, 0)
-        for which, each in estimates.items():
-            parts = each + shares[which] * rate.reshape(*rate.shape, *[1] * (each.dim() - 2))
-            self.add_parts(which, parts, paths)
-        # A residual that can only be that of one word is no error.
-        alike = torch.stack([(each / divisor[..., None]).square().sum(dim=-1) for each in by_word]).sum(dim=0)
-        self.residuals += (residual.abs() * (1 - alike).clamp(min=0)).sum(dim=0)
-        self.measured += torch.stack([each.abs().sum(dim=(0, 2)) for each in words]).sum(dim=0)
-        return residual
-
-
-class KnownSum(ResidualSum):
-    """Known sums along the cells of a schedule, block by block.
-
-    At the ends of a path, where no gradient is taken, the neighbour's stands in.
-
-    Args:
-        schedule: Where the gradients are taken, of a rule with ``known_sums``.
-        evaluations: Gives gradients and outputs.
-        ends: The inputs, shape (B, ...) each.
-        at_ends: The outputs at the baselines and at the inputs, shape (2, B).
-        options: As for `PathSum`.
-    """
-
-    def __init__(
-        self, schedule: Schedule, evaluations: Evaluations, ends: Sequence[Tensor], at_ends: Tensor, **options: bool
-    ) -> None:
-        super().__init__(schedule.n_paths, ends, **options)
-        self._schedule, self._evaluations = schedule, evaluations
-        none: list[Tensor | None] = [None] * len(ends)
-        self._start, self._end = (_Node(output, none) for output in at_ends)
-        self._next = self._end
-
-    def add(self, steps: slice) -> None:
-        """Add the estimates and residuals of some cells. Blocks come from the inputs to the baselines."""
-        # Invariant: the cells of a path share their ends, so the known sums of a path add up to the difference between
-        # input and baseline. One input, f(x) = x^2 from 0 to 4, one node, at 2, with the gradient 4: the cells [0, 2]
-        # and [2, 4] have the estimates 8 and 8, the known sums 4 and 12, and the residuals -4 and 4.
-        points, moves = on_path(self._schedule, steps, len(self.totals))
-        lefts = self._nodes(points, self._schedule.begins[steps].tolist())
-        lasts = self._schedule.ends[steps].tolist()
-        rights = [self._end if last else node for last, node in zip(lasts, [*lefts[1:], self._next], strict=True)]
-        self._next = lefts[0]
-        known = torch.stack([right.output - left.output for left, right in zip(lefts, rights, strict=True)])
-        estimates: dict[int, Tensor] = {}
-        for which, moved in enumerate(moves):
-            means = [
-                _mean(left.gradients[which], right.gradients[which]) for left, right in zip(lefts, rights, strict=True)
-            ]
-            # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
-            if means[0] is not None:
-                gradients = torch.stack([mean for mean in means if mean is not None])
-                self.add_means(which, gradients, self._schedule.widths[steps])
-                estimates[which] = gradients * moved
-        if estimates:
-            self.hand_out(known / self.n_paths, estimates, moves, self._schedule.paths[steps])
-
-    def _nodes(self, points: list[Tensor], begins: list[bool]) -> list["_Node"]:
-        """The outputs and gradients at the left edges of cells; a cell that begins a path has the baseline there."""
-        inside = [number for number, begins_path in enumerate(begins) if not begins_path]
-        nodes = [self._start] * len(begins)
-        if inside:
-            whole = len(inside) == len(begins)
-            gradients = self._evaluations.gradients([each if whole else each[inside] for each in points])
-            outputs = self._evaluations.outputs(len(inside))
-            for place, number in enumerate(inside):
-                here = [None if gradient is None else gradient[place] for gradient in gradients]
-                nodes[number] = _Node(outputs[place], here)
-        return nodes
-
-
 def on_path(schedule: Schedule, steps: slice, n_inputs: int) -> tuple[list[Tensor], list[Tensor]]:
     """The nodes of some steps, and the displacements over their cells, for each input."""
     pairs = [schedule.on_path(steps, which) for which in range(n_inputs)]
@@ -329,20 +208,6 @@ def word_sums(parts: Tensor) -> Tensor:
     """Add up the elements of each word: shape (n, B, W, ...) to (n, B, W); (n, B) is a single word."""
     n_words = parts.shape[2] if parts.dim() > 2 else 1
     return parts.reshape(*parts.shape[:2], n_words, -1).sum(dim=-1)
-
-
-class _Node(NamedTuple):
-    """A point of a path: the output there, (B,), and the gradient of each input, (B, ...), where there is one."""
-
-    output: Tensor
-    gradients: list[Tensor | None]
-
-
-def _mean(left: Tensor | None, right: Tensor | None) -> Tensor | None:
-    """The mean of two gradients; the only one where the other end has none."""
-    if left is None or right is None:
-        return right if left is None else left
-    return (left + right) / 2
 
 
 def _add_at(sums: Tensor, paths: Integers, values: Tensor) -> None:

@@ -1,7 +1,8 @@
 """Quadrature: the nodes of a path, at which gradients are taken, and their weights.
 
 `rules`: how [0, 1] is cut into cells, with one gradient in each. `schedules`: the cells and nodes of a rule on the
-pieces of paths, for all examples of a batch.
+pieces of paths, for all examples of a batch. `layouts`: points at any positions of any paths. `interpolation`: mean
+gradients between two nodes.
 
 Every rule cuts [0, 1] into `n_steps` cells and takes one gradient inside each. The weight of a node is the displacement
 of the path over its cell, γ(right edge) - γ(left edge). Weights therefore add up to input - baseline for every path,

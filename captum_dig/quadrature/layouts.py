@@ -1,10 +1,10 @@
 """LaidPaths: points and displacements at any positions of any paths.
 
-Takes bundles of paths, one after the other; lays the pieces of each path on [0, 1]. `captum_dig.attribution.refining`
-places further nodes by it, for each example by itself.
+Takes bundles of paths, one after the other; lays the pieces of each path on [0, 1]. Known sums place their nodes by it,
+for each example by itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from captum_dig.paths.bundles import (
     not_over,
     on_device,
 )
+from captum_dig.quadrature.rules import QuadratureRule
 from captum_dig.quadrature.schedules import CellPlaces, Spacing, Steps
 
 
@@ -30,13 +31,14 @@ class LaidPaths:
 
     Args:
         spacing: How the pieces of a path are laid on [0, 1].
+        rule: The rule that places nodes.
 
     Attributes:
         n_paths: The number of paths so far.
     """
 
-    def __init__(self, spacing: Spacing) -> None:
-        self._by_length = spacing == "arc"
+    def __init__(self, spacing: Spacing, rule: QuadratureRule) -> None:
+        self._by_length, self._rule = spacing == "arc" or rule.by_length, rule
         self._layouts: list[_Layout] = []
         self.n_paths = 0
 
@@ -48,6 +50,20 @@ class LaidPaths:
         """
         self._layouts.append(_Layout.of(bundle, self.n_paths, by_length=self._by_length))
         self.n_paths += bundle.n_paths
+
+    def place(self, counts: Sequence[int]) -> tuple[Integers, Array]:
+        """Place the nodes of the rule on the last paths.
+
+        Args:
+            counts: The number of nodes on each of these paths.
+
+        Returns:
+            The number of the path of each node, shape (n, 1), and positions in [0, 1], shape (n, B).
+        """
+        shares = [layout.shares[:, path] for layout in self._layouts for path in range(layout.bundle.n_paths)]
+        first = len(shares) - len(counts)
+        nodes = [self._rule(laid, count).nodes for laid, count in zip(shares[first:], counts, strict=True)]
+        return np.repeat(np.arange(first, len(shares)), counts)[:, None], np.concatenate(nodes)
 
     def points(self, which: int, path: Integers, position: Array) -> Tensor:
         """Return points of an input.
@@ -105,21 +121,25 @@ class _Layout:
     Attributes:
         bundle: The bundle.
         first: The number of its first path.
+        shares: The share of each piece in its path, shape (S, R, B).
         breaks: Shape (P, R, B), rising from 0 to 1.
         last: The last piece that has a length, shape (R, B).
     """
 
     bundle: Bundle
     first: int
+    shares: Array
     breaks: Array
     last: Integers
 
     @classmethod
     def of(cls, bundle: Bundle, first: int, *, by_length: bool) -> "_Layout":
-        columns = np.concatenate(list(laid_out(bundle.lengths(), by_length=by_length)), axis=1)
-        shape = (bundle.n_paths, -1)
+        shares = np.moveaxis(laid_out(bundle.lengths(), by_length=by_length), 0, 1)
+        columns = shares.reshape(len(shares), -1)
         last: Integers = not_over(columns).sum(axis=0) - 1
-        return cls(bundle, first, cumulate(columns).reshape(len(columns) + 1, *shape), last.reshape(shape))
+        return cls(
+            bundle, first, shares, cumulate(columns).reshape(-1, *shares.shape[1:]), last.reshape(shares.shape[1:])
+        )
 
     def places(self, path: Integers, position: Array) -> Places:
         """Find positions on paths, shape (n, B) each; a path of another bundle counts as the first or last."""

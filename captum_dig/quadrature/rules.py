@@ -40,9 +40,9 @@ class QuadratureRule(ABC):
 
     Attributes:
         by_length: Whether the rule needs the true lengths of the pieces for every spacing.
-        known_sums: Whether attributions take the outputs at the nodes, too. Cells then lie between nodes: the node of a
-            cell is at its left edge, and the first, at the baseline, needs no gradient.
-        refines: Whether the nodes that `cells` places are only the first, and the others go where the residuals are.
+        known_sums: Whether attributions take the outputs at the nodes, too. Then only the nodes of the rule count: sums
+            are known from node to node.
+        refines: Whether the nodes that `cells` places are only the first, and the others go where the error is.
         nodes_per_path: The number of gradients for each path of an ensemble whose number of paths is free.
 
     Example:
@@ -174,26 +174,16 @@ class CompositeGauss(QuadratureRule):
 
 
 @dataclass(frozen=True)
-class KnownSums(QuadratureRule):
-    """The midpoint rule's nodes, with cells from node to node, over which the sum of attributions is known.
-
-    The first cell begins at the baseline and the last one ends at the input. So n cells have n - 1 nodes with a
-    gradient.
-    """
+class KnownSums(Riemann):
+    """The midpoint rule's nodes, with known sums of the attributions from node to node."""
 
     known_sums: ClassVar[bool] = True
     nodes_per_path: ClassVar[int] = 4
 
-    def cells(self, lengths: Array, n_steps: int) -> Cells:
-        """Place cells between the middles of equal cells."""
-        middles = (np.arange(n_steps - 1) + 0.5) / max(1, n_steps - 1)
-        edges = np.concatenate([[0.0], middles, [1.0]])
-        return _same_for_all(edges, edges[:-1], lengths.shape[1])
-
 
 @dataclass(frozen=True)
 class Adaptive(KnownSums):
-    """Known sums whose last nodes halve the intervals with the largest residuals."""
+    """Known sums whose last nodes halve the intervals with the largest indicators."""
 
     refines: ClassVar[bool] = True
 
@@ -203,8 +193,8 @@ RIEMANN_LEFT: Final = Riemann(0.0)
 RIEMANN_RIGHT: Final = Riemann(1.0)
 RIEMANN_MIDDLE: Final = Riemann(0.5)
 RIEMANN_TRAPEZOID: Final = Trapezoid()
-KNOWN_SUMS: Final = KnownSums()
-ADAPTIVE: Final = Adaptive()
+KNOWN_SUMS: Final = KnownSums(0.5)
+ADAPTIVE: Final = Adaptive(0.5)
 
 RULES: Final[dict[str, QuadratureRule]] = {
     entry.name: globals()[entry.attribute] for entry in CATALOGUE if entry.kind == "rule"

@@ -72,8 +72,6 @@ class Schedule:
         n_paths: R, the number of paths that are averaged.
         paths: The number of the path of each step, shape (n, 1).
         widths: The widths of the cells on [0, 1], divided by R, shape (n, B).
-        begins: Which cells are the first of a path, shape (n,), bool.
-        ends: Which are the last of one.
     """
 
     def __init__(self, bundles: Sequence[Bundle], steps: Sequence[Steps]) -> None:
@@ -81,8 +79,6 @@ class Schedule:
         each = [part.nodes.path[:, 0] for part in steps]
         firsts = np.cumsum([0, *(bundle.n_paths for bundle in bundles[:-1])])
         self.paths = np.concatenate([path + before for path, before in zip(each, firsts, strict=True)])[:, None]
-        self.begins = np.concatenate([np.diff(path, prepend=-1) != 0 for path in each])
-        self.ends = np.append(self.begins[1:], [True])
         self.widths: Array = np.concatenate([part.widths for part in steps]) / self.n_paths
         self._sections: list[tuple[slice, Bundle, list[CellPlaces]]] = []
         first = 0

@@ -232,7 +232,7 @@ def test_language_models():
 
 
 def test_the_estimate_is_about_the_error():
-    path = StaggeredPath(StraightLine())
+    path = StaggeredPath(StraightLine(), n_orders=4)
     dig = DiscretizedIntegratedGradients(curved, path)
     exact = dig.attribute(X, BASE, n_steps=2000)
     for n_steps in (12, 48):

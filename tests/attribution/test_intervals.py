@@ -1,0 +1,160 @@
+"""Sums over intervals, against a naive reference, exact solutions, and the order of their errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from numpy.polynomial import Polynomial
+
+from captum_dig import DiscretizedIntegratedGradients, StaggeredPath, StraightLine
+from captum_dig.attribution.intervals import Intervals, with_ends
+from tests.attribution.test_summing import BASE, PATHS, WORDS, X, curved, known
+
+ONE, START = X[:1].double(), BASE[:1].double()
+
+
+def hermite(left, right, left_slope, right_slope, width):
+    """The cubic on [0, 1] with these values and slopes."""
+    left_slope, right_slope = width * left_slope, width * right_slope
+    return Polynomial(
+        [
+            left,
+            left_slope,
+            3 * (right - left) - 2 * left_slope - right_slope,
+            2 * (left - right) + left_slope + right_slope,
+        ]
+    )
+
+
+def slope(times, values, k):
+    if len(times) == 1:
+        return 0.0
+    rises = np.diff(values) / np.diff(times)
+    if k in (0, len(times) - 1):
+        return rises[0 if k == 0 else -1]
+    before, after = times[k] - times[k - 1], times[k + 1] - times[k]
+    return (after * rises[k - 1] + before * rises[k]) / (before + after)
+
+
+def point(knots, breaks, time):
+    return np.array([np.interp(time, breaks, column) for column in knots.reshape(len(knots), -1).T])
+
+
+def naive(function, knots, n_nodes):
+    """One path, interval by interval and element by element; knots of shape (P, W, F)."""
+    lengths = np.sqrt((np.diff(knots, axis=0) ** 2).sum(axis=(1, 2)))
+    breaks = np.concatenate([[0.0], np.cumsum(lengths) / lengths.sum()])
+    times = (np.arange(n_nodes) + 0.5) / n_nodes
+    shape = knots.shape[1:]
+    gradients, outputs = [], []
+    for time in [0.0, *times, 1.0]:
+        x = torch.tensor(point(knots, breaks, time)).reshape(1, *shape).requires_grad_()
+        output = function(x)
+        outputs.append(float(output.detach()))
+        gradients.append(torch.autograd.grad(output.sum(), x)[0].numpy().ravel())
+    gradients = np.array(gradients[1:-1])
+    stations, total = [0.0, *times, 1.0], np.zeros(np.prod(shape))
+    for i, (begin, end) in enumerate(itertools.pairwise(stations)):
+        middle, width = (begin + end) / 2, end - begin
+        first, second = (
+            point(knots, breaks, middle) - point(knots, breaks, begin),
+            point(knots, breaks, end) - point(knots, breaks, middle),
+        )
+        estimate = np.zeros_like(total)
+        for element in range(len(total)):
+            values = gradients[:, element]
+            left, right = max(i - 1, 0), min(i, n_nodes - 1)
+            slopes = [slope(times, values, k) for k in (left, right)]
+            # Beyond the first and the last node the gradient goes on straight.
+            low = values[left] if i > 0 else values[0] - width * slopes[0]
+            high = values[right] if i < n_nodes else values[-1] + width * slopes[1]
+            cubic = hermite(low, high, *slopes, width).integ()
+            estimate[element] = (
+                2 * (cubic(0.5) - cubic(0)) * first[element] + 2 * (cubic(1) - cubic(0.5)) * second[element]
+            )
+        residual = outputs[i + 1] - outputs[i] - estimate.sum()
+        words = estimate.reshape(shape)
+        shares = np.abs(words.sum(axis=1)) / np.abs(words.sum(axis=1)).sum()
+        within = np.abs(words) / np.abs(words).sum(axis=1, keepdims=True)
+        total += (words + residual * shares[:, None] * within).ravel()
+    return total.reshape(shape)
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 9])
+@pytest.mark.parametrize("path", [StraightLine(), WORDS], ids=["line", "words"])
+def test_it_equals_the_naive_reference(path, n_steps):
+    (bundle,) = path.bundles((ONE,), (START,))
+    expected = naive(curved, bundle.knots()[0, :, 0].numpy(), n_steps)
+    np.testing.assert_allclose(known(curved, path, ONE, START, n_steps=n_steps)[0], expected, rtol=1e-9, atol=1e-11)
+
+
+def test_a_quadratic_function_on_a_line_is_exact_from_two_gradients_on():
+    mix = torch.randn(24, 24, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+    def quadratic(x):
+        return ((x.flatten(1) @ mix) * x.flatten(1)).sum(dim=1)
+
+    exact = DiscretizedIntegratedGradients(quadratic, StraightLine()).attribute(ONE, START, n_steps=2)
+    for rule in ("known_sums", "adaptive"):
+        for n_steps in (2, 3, 7):
+            got = known(quadratic, StraightLine(), ONE, START, n_steps=n_steps, rule=rule)
+            torch.testing.assert_close(got, exact, rtol=1e-9, atol=1e-9)
+
+
+def error(path, n_steps, function=curved):
+    exact = DiscretizedIntegratedGradients(function, path).attribute(ONE, START, n_steps=6000)
+    return float((known(function, path, ONE, START, n_steps=n_steps) - exact).norm())
+
+
+def test_the_error_falls_with_the_cube_on_a_smooth_piece():
+    assert error(StraightLine(), 40) / error(StraightLine(), 80) > 6.5
+
+
+@pytest.mark.parametrize("path", [WORDS, StaggeredPath(StraightLine(), n_orders=2)], ids=["words", "staggered"])
+def test_corners_cost_one_order(path):
+    # The gradient has a bend where the path has a corner.
+    assert error(path, 96) / error(path, 192) > 3
+
+
+def test_kinks_of_the_function_leave_one_order():
+    def kinked(x):
+        return (x.sum(dim=-1) - 0.3).relu().prod(dim=1) + x.sum(dim=-1).abs().sum(dim=1)
+
+    assert error(StraightLine(), 30, kinked) / error(StraightLine(), 480, kinked) > 10
+
+
+def test_intervals_have_their_neighbours_on_the_same_path():
+    path = np.array([[1], [0], [0]])
+    position = np.array([[0.5], [0.75], [0.25]])
+    found = Intervals.between(*with_ends(path, position, 2))
+    assert found.path.ravel().tolist() == [0, 0, 0, 1, 1]
+    assert found.position[1].ravel().tolist() == [0, 0.25, 0.75, 0, 0.5]
+    assert found.position[2].ravel().tolist() == [0.25, 0.75, 1, 0.5, 1]
+    assert found.gradient[:, :, 0].T.tolist() == [
+        [-1, -1, 2, 1],
+        [-1, 2, 1, -1],
+        [2, 1, -1, -1],
+        [-1, -1, 0, -1],
+        [-1, 0, -1, -1],
+    ]
+    assert len(found.some(slice(1, 3))) == 2
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("path", PATHS, ids=repr)
+def test_blocks_of_any_size_give_the_same(path, rows):
+    whole = known(curved, path, X.double(), BASE.double(), n_steps=17)
+    blocks = known(curved, path, X.double(), BASE.double(), n_steps=17, internal_batch_size=3 * rows)
+    torch.testing.assert_close(blocks, whole, rtol=1e-10, atol=1e-12)
+
+
+def test_a_residual_goes_to_words_by_their_totals():
+    # The elements of the first word cancel, so it has a small share, however large they are.
+    def model(x):
+        return 100 * (x[:, 0, 0] - x[:, 0, 1]) + 0.01 * x[:, 0, 0] + x[:, 1].sum(dim=1) ** 4
+
+    x = torch.ones(1, 2, 2, dtype=torch.float64)
+    got = known(model, StraightLine(), x, torch.zeros_like(x), n_steps=2)
+    assert float(got.sum()) == pytest.approx(16.01, abs=1e-9)
+    assert float(got[0, 0].sum()) == pytest.approx(0.01, abs=5e-3)
