@@ -301,9 +301,9 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         """Sum along the paths; and the number of independent draws among these."""
         n_paths = n_steps // rule.nodes_per_path
         if rule.refines:
-            refinement = Refinement(
-                call, min(n_steps, max(call.path.sized(n_paths).n_paths, int(n_steps * _BEGIN))), n_paths
-            )
+            # Fewer nodes for each path do not show where the others are wanted.
+            shown = rule.nodes_per_path * call.path.sized(n_paths).n_paths
+            refinement = Refinement(call, min(n_steps, max(shown, int(n_steps * _BEGIN))), n_paths)
             while refinement.n_steps < n_steps:
                 refinement.add_nodes(min(max(1, n_steps // 8), n_steps - refinement.n_steps))
             return refinement.summed(with_paths=with_paths), refinement.n_draws

@@ -15,6 +15,9 @@ from captum_dig.models.question import Question
 from captum_dig.paths import PathGenerator
 from captum_dig.quadrature import QuadratureRule, Spacing, check_method, check_spacing
 
+# The number of gradients that n_steps="auto" begins with where the number of paths is fixed.
+_FIRST_OF_REFINED = 24
+
 
 @dataclass(frozen=True)
 class PathMethod(AttributionMethod):
@@ -74,6 +77,11 @@ class PathMethod(AttributionMethod):
                 refinement.add_nodes(min(left, max(1, refinement.n_steps // 2)))
             else:
                 return
+
+    def first_steps(self, plan: Plan) -> int:
+        """Return 24 where known sums estimate the error; orders that are free need 48 for their spread."""
+        refines = check_method(self.method or plan.method).known_sums and not self.path.free
+        return _FIRST_OF_REFINED if refines else super().first_steps(plan)
 
     def attributions(self, question: Question, plan: Plan) -> Tensor:
         """Attribute along the path to every dimension, shape (B, T, D)."""

@@ -18,7 +18,7 @@ from captum_dig.paths import PathGenerator
 from captum_dig.paths.naming import described
 from captum_dig.quadrature import QuadratureRule, Spacing, check_method, check_spacing
 
-# The number of gradients that n_steps="auto" begins with.
+# The number of gradients that n_steps="auto" begins with, unless a method needs fewer.
 _FIRST_STEPS = 48
 
 
@@ -27,7 +27,8 @@ class Plan:
     """How to integrate: the number of gradients, the rule, and the condition to stop.
 
     Attributes:
-        n_steps: Gradients for each text; with ``"auto"`` 48, then more until the scores are within the tolerances.
+        n_steps: Gradients for each text. With ``"auto"``, 24 or 48, then more until the scores are within the
+            tolerances.
         method: The quadrature rule.
         spacing: As in `DiscretizedIntegratedGradients`.
         tolerance_percent: For ``"auto"``: the largest estimated error of the integration, in percent of the scores'
@@ -71,11 +72,12 @@ class Plan:
         check_method(self.method)
         check_spacing(self.spacing)
 
-    def first(self, n_needed: int) -> int:
+    def first(self, n_needed: int, n_wanted: int = _FIRST_STEPS) -> int:
         """Return the number of gradients to begin with.
 
         Args:
             n_needed: The smallest number: one for each path from each baseline.
+            n_wanted: For ``"auto"``: the number to begin with, if it is allowed.
 
         Raises:
             ValueError: If there are too few.
@@ -86,7 +88,7 @@ class Plan:
                 f"{name} must be at least {n_needed}, one for each path from each baseline, got {most}; "
                 "take more, fewer baselines, or strategy='straight_line'"
             )
-        return min(max(_FIRST_STEPS, n_needed), most) if self.n_steps == "auto" else most
+        return min(max(n_wanted, n_needed), most) if self.n_steps == "auto" else most
 
     def describe(self, method: "AttributionMethod", n_baselines: int) -> dict[str, Any]:
         """Return the settings of a result: how a method integrates by this plan.
@@ -194,7 +196,11 @@ class AttributionMethod(ABC):
         """
         if self.n_gradients is not None:
             return self.n_gradients * n_baselines
-        return plan.first(n_baselines * (1 if self.path is None else self.path.n_paths))
+        return plan.first(n_baselines * (1 if self.path is None else self.path.n_paths), self.first_steps(plan))
+
+    def first_steps(self, plan: Plan) -> int:  # noqa: ARG002 - the same for each
+        """Return the number of gradients that ``n_steps="auto"`` begins with; by default 48."""
+        return _FIRST_STEPS
 
     @final
     def __call__(self, question: Question, plan: Plan) -> Tensor:

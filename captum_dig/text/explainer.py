@@ -240,8 +240,9 @@ class TextExplainer:
             contrast: Another label: why the target and not this one? The difference of their numbers is explained.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
-                have at least 2 paths. ``"auto"`` starts at 48 and takes more until the error and the spread are within
-                the tolerances. No gradient is taken twice; only rules without known sums restart, with twice as many.
+                have at least 2 paths. ``"auto"`` starts at 48, or at 24 along other paths than staggered ones. It takes
+                more until the error and the spread are within the tolerances. No gradient is taken twice; only rules
+                without known sums restart, with twice as many.
             tolerance_percent: For ``"auto"``: the largest estimated error of the integration, in percent of the sizes
                 of the scores. For rules without known sums, the largest delta, in percent of the difference of outputs.
             spread_percent: For ``"auto"`` and staggered words: the largest standard error over the orders, in percent

@@ -55,6 +55,13 @@ def test_nodes_go_where_the_function_bends():
     assert errors["adaptive"] < errors["known_sums"] / 1.5
 
 
+def test_a_few_gradients_for_each_path_are_even():
+    for n_steps in (8, 16):
+        got = adaptive(curved, PATHS[2], n_steps=n_steps)
+        torch.testing.assert_close(got, known(curved, PATHS[2], n_steps=n_steps), rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(adaptive(curved, PATHS[2], n_steps=24), known(curved, PATHS[2], n_steps=24), atol=1e-5)
+
+
 def test_it_begins_as_known_sums_do():
     for path in PATHS:
         dig = DiscretizedIntegratedGradients(curved, path)

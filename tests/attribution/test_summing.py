@@ -272,8 +272,11 @@ def test_auto_goes_by_the_estimate(explainer):
         tolerance: explainer.explain(TEXT, strategy="greedy", tolerance_percent=tolerance, max_steps=800)
         for tolerance in (50.0, 0.5)
     }
-    assert results[50.0].settings.n_steps == 48
-    assert results[0.5].settings.n_steps > 48
+    assert results[50.0].settings.n_steps == 24
+    assert results[0.5].settings.n_steps > 24
+    assert explainer.explain(TEXT, tolerance_percent=200.0, spread_percent=200.0).settings.n_steps == 48
+    restarting = explainer.explain(TEXT, strategy="greedy", method="gausslegendre", tolerance_percent=200.0)
+    assert restarting.settings.n_steps == 48
     assert results[0.5].error_percent <= 0.5 or results[0.5].settings.n_steps == 800
 
 
