@@ -102,7 +102,7 @@ CATALOGUE: Final = Catalogue(
         Entry("riemann_middle", "rule", "midpoint rule", f"{_RULES}:RIEMANN_MIDDLE", "nodes in the middle"),
         Entry("riemann_trapezoid", "rule", "trapezoid rule", f"{_RULES}:RIEMANN_TRAPEZOID", "nodes at both ends too"),
         Entry("known_sums", "rule", "known sums", f"{_RULES}:KNOWN_SUMS", "outputs between nodes correct the scores"),
-        Entry("adaptive", "rule", "adaptive", f"{_RULES}:ADAPTIVE", "known sums with nodes where they are wanted"),
+        Entry("adaptive", "rule", "adaptive", f"{_RULES}:ADAPTIVE", "known sums with nodes where the error is large"),
         # ------------------------------------------------------------------------------------------- measures
         Entry("log_odds", "measure", "log-odds", f"{_MEASURES}:LOG_ODDS", "log-probability without the top tokens"),
         Entry(

@@ -2,7 +2,7 @@
 
 `inputs`: attributions of the inputs themselves. `layer`: of a layer's output. `neuron`: of the inputs, to one neuron.
 `summing`: sums along the paths. `intervals`: known sums from node to node; `streaming`: in one pass; `refining`: with
-further gradients where they are wanted. `calls` and `integral`: the arguments of a call, and its results. `forward`:
+further gradients where the error is large. `calls` and `integral`: the arguments of a call, and its results. `forward`:
 checks of a forward function. `watching`: checks of a layer while a model runs. `convergence`: the causes of a delta.
 """
 

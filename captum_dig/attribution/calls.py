@@ -1,6 +1,6 @@
 """Call: the checked arguments of one call of `attribute`, and its results.
 
-`inputs` makes it. `refining` asks it for paths, gradients and outputs.
+`inputs` makes it. `streaming` and `refining` ask it for paths, gradients and outputs.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,9 @@ from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.summing import Evaluations, PathSum
 from captum_dig.checks import at_least_one
 from captum_dig.paths import PathGenerator
-from captum_dig.paths.bundles import Bundle
+from captum_dig.paths.bundles import Array, Bundle, Integers
 from captum_dig.quadrature import Spacing
+from captum_dig.quadrature.layouts import LaidPaths
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,28 @@ class Call:
         return path.bundles(self.ends, self.starts), path.n_draws
 
     def blocks(self, n_steps: int) -> Iterator[slice]:
-        """Cut steps into runs that go into the model together with all examples."""
+        """Yield slices of ``range(n_steps)``, in order.
+
+        The rows of a slice, for all examples, fit into `rows_at_once`. A slice has at least one step.
+        """
         at_once = n_steps if self.rows_at_once is None else max(1, self.rows_at_once // max(1, len(self.ends[0])))
         for start in range(0, n_steps, at_once):
             yield slice(start, min(start + at_once, n_steps))
+
+    def evaluated(self, paths: LaidPaths, path: Integers, position: Array) -> tuple[list[Tensor | None], Tensor]:
+        """Return the gradients and outputs at n positions of paths.
+
+        Args:
+            paths: The paths.
+            path: Their numbers, shape (n, B) or (n, 1).
+            position: The positions on [0, 1], shape (n, B).
+
+        Returns:
+            The gradient of each input, shape (n, B, ...), None where the output does not depend on it; and the outputs,
+            shape (n, B).
+        """
+        points = [paths.points(which, path, position) for which in range(len(self.ends))]
+        return self.evaluations.gradients(points), self.evaluations.outputs(len(points[0]))
 
     def outputs_at_ends(self, n_steps: int) -> Tensor:
         """Return the outputs at the baselines and at the inputs, shape (2, B).

@@ -32,7 +32,7 @@ from captum_dig.paths.per_input import as_path
 from captum_dig.quadrature import RULES, QuadratureRule, Schedule, Spacing, check_method, check_spacing
 
 # The part of the gradients with which `method="adaptive"` begins.
-_BEGIN = 1 / 2
+_FIRST_SHARE = 1 / 2
 Tensors = Tensor | tuple[Tensor, ...]
 
 
@@ -191,11 +191,10 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         """Attribute as `attribute` does, and say how far to trust the attributions.
 
         Two things are estimated. The *error of the integration* comes from too few gradients on a path. The delta of
-        known sums does not show it: it is 0 up to rounding. The estimate is the mean of two sums over the intervals
-        between nodes, in percent of the attributions' sizes. One is that of the residuals' sizes, each times the
-        probability that two words drawn by their shares differ. The other is that of the words' changes if gradients
-        are interpolated on a straight line. The *spread* is the standard error over the draws of a path with several
-        orders.
+        known sums does not show it: it is 0 up to rounding. Two quantities are added up over the intervals between
+        nodes, and halved. The first is the residual's size times the probability that two words, drawn by their shares,
+        differ. The second is the change of the words' attributions with linear interpolation. The *spread* is the
+        standard error over the draws of a path with several orders.
 
         Args:
             inputs: As for `attribute`.
@@ -264,7 +263,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         """
         rule = RULES["adaptive"]
         call = self._call(inputs, baselines, target, additional_forward_args, n_steps, rule, internal_batch_size)
-        return Refinement(call, n_steps, n_steps // rule.nodes_per_path)
+        return Refinement(call, rule, n_steps, n_steps // rule.nodes_per_path)
 
     def _call(
         self,
@@ -303,7 +302,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         if rule.refines:
             # Fewer nodes for each path do not show where the others are wanted.
             shown = rule.nodes_per_path * call.path.sized(n_paths).n_paths
-            refinement = Refinement(call, min(n_steps, max(shown, int(n_steps * _BEGIN))), n_paths)
+            refinement = Refinement(call, rule, min(n_steps, max(shown, int(n_steps * _FIRST_SHARE))), n_paths)
             while refinement.n_steps < n_steps:
                 refinement.add_nodes(min(max(1, n_steps // 8), n_steps - refinement.n_steps))
             return refinement.summed(with_paths=with_paths), refinement.n_draws

@@ -16,7 +16,7 @@ class Integral:
         attributions: As from `attribute`: a tensor, or a tuple of them for a tuple of inputs.
         n_steps: The number of gradients for each example.
         error_percent: The estimated error of the integration for each example, shape (B,), in percent of the sizes of
-            the attributions; None for a rule without an estimate.
+            the words' attributions, added up over all intervals; None for a rule without an estimate.
         draws: For each input the attributions to its words along each independent draw of the paths, shape (G, B, W).
             The words are the elements along dimension 1. The mean over draws is the attribution to the word, multiplied
             by (inputs - baselines) in any case. G is 1 for paths that draw nothing.

@@ -17,8 +17,6 @@ from captum_dig.paths.bundles import Array, Integers
 from captum_dig.quadrature.interpolation import half_weights
 from captum_dig.quadrature.layouts import LaidPaths
 
-# The share of a residual that goes by displacement: it decides only where no estimate is above 0.
-_BY_DISPLACEMENT = 1e-12
 # Elements of the intervals that are summed at once.
 _BLOCK = 2**20
 
@@ -40,58 +38,56 @@ class Intervals:
     gradient: Integers
 
     @classmethod
-    def between(cls, path: Integers, position: Array, gradient: Integers) -> "Intervals":
-        """Find the intervals between nodes, in the order of the paths.
+    def between(cls, path: Integers, position: Array, n_paths: int) -> "Intervals":
+        """Find the intervals between nodes, and between these and the ends of their paths.
 
         Args:
-            path: The number of the path of each node, in any order, shape (N, B). Every example has the same paths.
-            position: Its position, likewise.
-            gradient: The number of its gradient, likewise; -1 where it has none.
+            path: The number of the path of each of N nodes, in any order, shape (N, B) or (N, 1).
+            position: Its position on [0, 1], shape (N, B).
+            n_paths: The number of paths, R. Each has a node.
+
+        Returns:
+            N + R intervals, in the order of the paths. The ends count as nodes: N, N + 1 are the baseline and the input
+            of path 0, then those of path 1, and so on. They have no gradient. That of node k has the number k.
+
+        Example:
+            >>> found = Intervals.between(np.array([[0], [0]]), np.array([[0.75], [0.25]]), n_paths=1)
+            >>> found.position[1:3, :, 0].T.tolist()
+            [[0.0, 0.25], [0.25, 0.75], [0.75, 1.0]]
+            >>> found.gradient[:, :, 0].T.tolist()
+            [[-1, -1, 1, 0], [-1, 1, 0, -1], [1, 0, -1, -1]]
         """
-        order = np.lexsort((position, path), axis=0)
-        columns = np.arange(order.shape[1])
-        ordered = path[order, columns]
-        # Every example has as many intervals: its nodes, less one for each path.
+        shape = (2 * n_paths, position.shape[1])
+        side = np.tile([[-1.0], [1.0]], (n_paths, 1))
+        sides = np.concatenate([np.zeros_like(position), np.broadcast_to(side, shape)])
+        paths = np.concatenate(
+            [np.broadcast_to(path, position.shape), np.broadcast_to(np.arange(2 * n_paths)[:, None] // 2, shape)]
+        )
+        positions = np.concatenate([position, np.broadcast_to((side + 1) / 2, shape)])
+        # The baseline comes before a node in its place, and the input behind it.
+        order = np.lexsort((sides, positions, paths), axis=0)
+        columns = np.arange(shape[1])
+        ordered = paths[order, columns]
+        # Every example has the same number of intervals.
         inside = (ordered[1:] == ordered[:-1]).T
         begins = np.nonzero(inside)[1].reshape(len(columns), -1).T
+        own = ordered[begins, columns]
         places = begins + np.arange(-1, 3)[:, None, None]
         clipped = np.clip(places, 0, len(order) - 1)
-        nodes, own = order[clipped, columns], path[order[begins, columns], columns]
-        here = (places == clipped) & (path[nodes, columns] == own)
-        return cls(own, nodes, position[nodes, columns], np.where(here, gradient[nodes, columns], -1))
+        nodes = order[clipped, columns]
+        known = (places == clipped) & (paths[nodes, columns] == own) & (nodes < len(position))
+        return cls(own, nodes, positions[nodes, columns], np.where(known, nodes, -1))
 
     def __len__(self) -> int:
         return len(self.path)
 
-    def some(self, rows: slice | Integers) -> "Intervals":
+    def take(self, rows: slice | Integers) -> "Intervals":
         """Take some of the intervals."""
         return Intervals(self.path[rows], self.nodes[:, rows], self.position[:, rows], self.gradient[:, rows])
 
     def numbered_from(self, first: int) -> "Intervals":
-        """Number the gradients from a first one, of those that are there."""
+        """Subtract `first` from the numbers of gradients; -1 stays."""
         return replace(self, gradient=np.where(self.gradient < 0, -1, self.gradient - first))
-
-
-def with_ends(path: Integers, position: Array, n_paths: int) -> tuple[Integers, Array, Integers]:
-    """Add both ends of each path behind nodes, and number the gradients of the nodes.
-
-    Args:
-        path: The numbers of the paths of n nodes, shape (n, B) or (n, 1).
-        position: Their positions on [0, 1], shape (n, B).
-        n_paths: The number of paths, R.
-
-    Returns:
-        The paths, positions and numbers of gradients of nodes and ends, -1 for the ends, shape (n + 2 * R, B) each.
-    """
-    shape = (2 * n_paths, position.shape[1])
-    paths = np.broadcast_to(np.repeat(np.arange(n_paths), 2)[:, None], shape)
-    ends = np.broadcast_to(np.tile([0.0, 1.0], n_paths)[:, None], shape)
-    numbers = np.broadcast_to(np.arange(len(path))[:, None], position.shape)
-    return (
-        np.concatenate([np.broadcast_to(path, position.shape), paths]),
-        np.concatenate([position, ends]),
-        np.concatenate([numbers, np.full(shape, -1)]),
-    )
 
 
 class IntervalSum(PathSum):
@@ -99,13 +95,13 @@ class IntervalSum(PathSum):
 
     Between two neighbouring nodes the attributions of all elements add up to the difference of the outputs there. The
     estimate of an element is the integral of a cubic through the gradients, over the displacements of both halves. The
-    residual is the known sum minus the sum of the estimates. It is handed out to words in proportion to the sizes of
+    *residual* is the known sum minus the sum of the estimates. It is handed out to words in proportion to the sizes of
     their estimates, and within a word in proportion to those of its elements.
 
-    Two quantities tell how well an interval is known: the size of its residual, and the *change* of the words'
-    attributions, in sizes, if gradients are interpolated on a straight line instead. Their sum is the *indicator*. For
-    the *error*, the residual is multiplied by the probability that two words drawn by their shares differ, and the mean
-    of both is taken.
+    Two quantities measure the uncertainty of an interval: the size of its residual, and the *change*. The change adds
+    up the sizes by which the words' attributions differ with linear interpolation. Their sum is the *indicator*. For
+    the *error*, the residual is multiplied by the probability that two words, drawn by their shares, differ; the error
+    is half of the sum.
 
     Args:
         paths: The paths that are averaged.
@@ -114,7 +110,7 @@ class IntervalSum(PathSum):
 
     Attributes:
         errors: The sum of the errors of the intervals, shape (B,).
-        measured: The sum of the sizes of the words' attributions in each, shape (B,).
+        measured: The sum of the sizes of the words' attributions over the intervals, shape (B,).
     """
 
     def __init__(self, paths: LaidPaths, ends: Sequence[Tensor], **options: bool) -> None:
@@ -125,7 +121,7 @@ class IntervalSum(PathSum):
     @property
     def error_percent(self) -> Tensor:
         """The errors in percent of the attributions, (B,); 0 where nothing moves."""
-        return torch.where(self.measured > 0, 100 * self.errors / self.measured, 0)
+        return 100 * _ratio(self.errors, self.measured)
 
     def add_between(self, intervals: Intervals, gradients: Sequence[Tensor | None], outputs: Tensor) -> Tensor:
         """Add the attributions of intervals.
@@ -133,18 +129,19 @@ class IntervalSum(PathSum):
         Args:
             intervals: The intervals.
             gradients: The gradients of each input, shape (G, B, ...); None where the output does not depend on it.
-            outputs: The outputs at the nodes, shape (N, B).
+            outputs: The outputs at all nodes, with the ends behind them as in `Intervals.between`, shape (N + 2 R, B).
 
         Returns:
             The indicators of the intervals, shape (n, B).
         """
         step = max(1, _BLOCK // max(end.numel() for end in self.totals))
-        parts = [intervals.some(slice(at, at + step)) for at in range(0, len(intervals), step)]
+        parts = [intervals.take(slice(at, at + step)) for at in range(0, len(intervals), step)]
         return torch.cat([self._add_some(part, gradients, outputs) for part in parts])
 
     def _add_some(self, intervals: Intervals, gradients: Sequence[Tensor | None], outputs: Tensor) -> Tensor:
         _, begin, end, _ = intervals.position
         middle = (begin + end) / 2
+        # Two halves of the cubic interpolation, then two of the linear one.
         weights = np.concatenate(half_weights(intervals.position, intervals.gradient >= 0))
         rows = torch.from_numpy(np.maximum(intervals.gradient, 0))
         columns = torch.from_numpy(np.arange(begin.shape[1]))
@@ -153,9 +150,9 @@ class IntervalSum(PathSum):
             if kept is None:
                 continue
             like = self.totals[which]
-            narrow = torch.from_numpy(weights if like.dtype == torch.float64 else weights.astype(np.float32))
-            around = kept[rows, columns].to(like.dtype).reshape(*rows.shape, -1)
-            means = torch.einsum("hjnb,jnbe->hnbe", narrow.to(like.device), around)
+            factors = torch.from_numpy(weights if like.dtype == torch.float64 else weights.astype(np.float32))
+            nearby = kept[rows, columns].to(like.dtype).reshape(*rows.shape, like.shape[1:].numel())
+            means = torch.einsum("hjnb,jnbe->hnbe", factors.to(like.device), nearby)
             means = means.reshape(4, *begin.shape, *like.shape[1:])
             self.add_means(which, means[:2].mean(dim=0), (end - begin) / self.n_paths)
             # Both halves at once.
@@ -175,26 +172,24 @@ class IntervalSum(PathSum):
         # Invariant: shares add up to 1 and no element gets more than the residual, so nothing blows up where
         # contributions cancel. Two words, estimates 3 and -1, known sum 6: the residual 4 goes 3 : 1, which makes 6 and
         # 0. A word that does not move has no share.
-        sizes = torch.cat([word_sums(each.moved) for each in estimates.values()], dim=-1)
+        moved = torch.cat([word_sums(each.moved) for each in estimates.values()], dim=-1)
         words = torch.cat([each.words for each in estimates.values()], dim=-1)
         linear = torch.cat([each.linear for each in estimates.values()], dim=-1)
-        residual, shares = _residual(known, words, sizes)
-        handed = words + shares * residual[..., None]
-        first = 0
-        for which, each in estimates.items():
-            elements = each.elements.abs() + _BY_DISPLACEMENT * each.moved
-            measured = word_sums(elements)
-            rates = shares[..., first : first + measured.shape[-1]] * residual[..., None]
-            rates = torch.where(measured > 0, rates / torch.where(measured > 0, measured, 1), 0)
-            first += measured.shape[-1]
-            shape = elements.shape[:2] if elements.dim() == 2 else (*rates.shape, *[1] * (elements.dim() - 3))
-            self.add_parts(which, each.elements + elements * rates.reshape(shape), paths)
-        other, other_shares = _residual(known, linear, sizes)
-        change = (handed - linear - other_shares * other[..., None]).abs().sum(dim=-1)
+        residual, shares, attributed = _corrected(known, words, moved)
+        change = (attributed - _corrected(known, linear, moved)[2]).abs().sum(dim=-1)
+        corrections = (shares * residual[..., None]).split(
+            [each.words.shape[-1] for each in estimates.values()], dim=-1
+        )
+        for (which, each), correction in zip(estimates.items(), corrections, strict=True):
+            # Explicit sizes: there may be no word at all.
+            elements = each.elements.reshape(*correction.shape, self.totals[which].shape[2:].numel())
+            within = _shares(elements, each.moved.reshape(elements.shape))
+            parts = elements + within * correction[..., None]
+            self.add_parts(which, parts.reshape(each.elements.shape), paths)
         # A residual that can only be that of one word is no error.
-        unlike = (1 - shares.square().sum(dim=-1)).clamp(min=0)
-        self.errors += (residual.abs() * unlike + change).sum(dim=0) / 2
-        self.measured += handed.abs().sum(dim=(0, 2))
+        two_words = (1 - shares.square().sum(dim=-1)).clamp(min=0)
+        self.errors += (residual.abs() * two_words + change).sum(dim=0) / 2
+        self.measured += attributed.abs().sum(dim=(0, 2))
         return residual.abs() + change
 
 
@@ -204,8 +199,8 @@ class _Estimate(NamedTuple):
     Attributes:
         elements: Of the elements, shape (n, B, ...).
         words: Of the words, (n, B, W).
-        linear: Of the words, with gradients interpolated on a straight line.
-        moved: The sizes of the displacements of the elements.
+        linear: Of the words, with linear interpolation.
+        moved: The sizes of the displacements of the elements, shape (n, B, ...).
     """
 
     elements: Tensor
@@ -214,9 +209,19 @@ class _Estimate(NamedTuple):
     moved: Tensor
 
 
-def _residual(known: Tensor, words: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """The residuals, (n, B), and each word's share in them, (n, B, W)."""
-    weights = words.abs() + _BY_DISPLACEMENT * sizes
-    total = weights.sum(dim=-1, keepdim=True)
-    shares = torch.where(total > 0, weights / torch.where(total > 0, total, 1), 0)
-    return known - words.sum(dim=-1), shares
+def _corrected(known: Tensor, words: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The residuals, (n, B), each word's share in them, (n, B, W), and the words' attributions with it."""
+    residual, shares = known - words.sum(dim=-1), _shares(words, moved)
+    return residual, shares, words + shares * residual[..., None]
+
+
+def _shares(estimates: Tensor, moved: Tensor) -> Tensor:
+    """Shares along the last dimension in proportion to the sizes of estimates; by displacement where all are 0."""
+    sizes = estimates.abs()
+    weights = torch.where(sizes.sum(dim=-1, keepdim=True) > 0, sizes, moved)
+    return _ratio(weights, weights.sum(dim=-1, keepdim=True))
+
+
+def _ratio(part: Tensor, whole: Tensor) -> Tensor:
+    """Divide; 0 where the whole is not above 0."""
+    return torch.where(whole > 0, part / torch.where(whole > 0, whole, 1), 0)

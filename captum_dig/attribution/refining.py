@@ -10,23 +10,23 @@ from torch import Tensor
 
 from captum_dig.attribution.calls import Call
 from captum_dig.attribution.integral import Integral
-from captum_dig.attribution.intervals import Intervals, IntervalSum, with_ends
+from captum_dig.attribution.intervals import Intervals, IntervalSum
 from captum_dig.checks import at_least_one
 from captum_dig.paths.bundles import Array, Integers
-from captum_dig.quadrature import RULES
+from captum_dig.quadrature import QuadratureRule
 from captum_dig.quadrature.layouts import LaidPaths
-from captum_dig.quadrature.schedules import check_enough, evenly
 
 
 class Refinement:
     """Nodes on the paths of a batch, each example with its own, and the gradients and outputs there.
 
     Between two neighbouring nodes of a path lies an interval. `add_nodes` halves the intervals with the largest
-    indicators: the size of the residual, plus the change if gradients are interpolated on a straight line.
+    indicators: the size of the residual, plus the change with linear interpolation.
 
     Args:
         call: The arguments of the call.
-        n_steps: The number of the first nodes. They lie in the middles of even cells.
+        rule: Places the first nodes on each path.
+        n_steps: The number of the first nodes.
         n_paths: The number of paths, where it is free.
 
     Attributes:
@@ -34,9 +34,9 @@ class Refinement:
         n_draws: The number of independent draws among the paths.
     """
 
-    def __init__(self, call: Call, n_steps: int, n_paths: int) -> None:
-        self._call = call
-        self._paths = LaidPaths(call.spacing, RULES["adaptive"])
+    def __init__(self, call: Call, rule: QuadratureRule, n_steps: int, n_paths: int) -> None:
+        self._call, self._rule = call, rule
+        self._paths = LaidPaths(call.spacing, rule)
         self._n_blocks = self.n_steps = self.n_draws = 0
         # The paths and positions of the nodes of each example, shape (N, B), and the outputs there.
         self._path = np.zeros((0, len(call.ends[0])), dtype=np.int64)
@@ -55,12 +55,13 @@ class Refinement:
             n_steps: The number of gradients.
 
         Raises:
-            ValueError: If the number of paths is not free, or there are fewer gradients than paths.
+            ValueError: If the number of paths is not free, `n_steps` is below 1, or there are fewer gradients than
+                paths.
         """
         at_least_one("n_steps", n_steps)
         if not self._call.path.free:
             raise ValueError(f"the number of orders must be free, got {self._call.path!r}; take n_orders=None")
-        self._add_paths(n_steps, n_steps // RULES["adaptive"].nodes_per_path)
+        self._add_paths(n_steps, n_steps // self._rule.nodes_per_path)
 
     def add_nodes(self, n_steps: int) -> None:
         """Halve the intervals with the largest indicators.
@@ -86,47 +87,47 @@ class Refinement:
 
     def summed(self, *, with_paths: bool = False) -> IntervalSum:
         """Return the attributions with all gradients so far."""
-        # Invariant: the intervals of a path cover it once, so their known sums add up to the difference between input
-        # and baseline. One input, f(x) = x^2 from 0 to 4, one node, at 2, with the gradient 4: the intervals [0, 2] and
-        # [2, 4] have the estimates 8 and 8, the known sums 4 and 12, and the residuals -4 and 4.
-        call, n_paths = self._call, self._paths.n_paths
-        total = IntervalSum(self._paths, call.ends, with_means=not call.multiplied, with_paths=with_paths)
-        intervals = Intervals.between(*with_ends(self._path, self._position, n_paths))
-        gradients = [kept[0] if kept else None for kept in self._gradients]
-        indicators = total.add_between(
-            intervals, gradients, torch.cat([self._outputs, self._at_ends.repeat(n_paths, 1)])
-        )
-        self._intervals = intervals, indicators.cpu().numpy().astype(np.float64)
+        total, self._intervals = self._sum(with_paths=with_paths)
         return total
 
     def _measured(self) -> tuple[Intervals, Array]:
         """The intervals so far, and the indicator of each."""
         if self._intervals is None:
-            self.summed()
-        return self._intervals or self._measured()
+            _, self._intervals = self._sum()
+        return self._intervals
+
+    def _sum(self, *, with_paths: bool = False) -> tuple[IntervalSum, tuple[Intervals, Array]]:
+        """Sum the intervals: attributions, and the indicator of each interval."""
+        # Invariant: the intervals of a path cover it once, so their known sums add up to the difference between input
+        # and baseline. One input, f(x) = x^2 from 0 to 4, one node, at 2, with the gradient 4: the intervals [0, 2] and
+        # [2, 4] have the estimates 8 and 8, the known sums 4 and 12, and the residuals -4 and 4.
+        call, n_paths = self._call, self._paths.n_paths
+        total = IntervalSum(self._paths, call.ends, with_means=not call.multiplied, with_paths=with_paths)
+        intervals = Intervals.between(self._path, self._position, n_paths)
+        gradients = [kept[0] if kept else None for kept in self._gradients]
+        outputs = torch.cat([self._outputs, self._at_ends.repeat(n_paths, 1)])
+        indicators = total.add_between(intervals, gradients, outputs)
+        return total, (intervals, indicators.cpu().numpy().astype(np.float64))
 
     def _add_paths(self, n_steps: int, n_paths: int) -> None:
         """Add paths, and share nodes among them evenly."""
         bundles, n_draws = self._call.lay(n_paths, self._n_blocks)
-        n_new = sum(bundle.n_paths for bundle in bundles)
-        counts = evenly(check_enough(n_steps, n_new), n_new)
-        for bundle in bundles:
-            self._paths.add(bundle)
+        path, position = self._paths.place(bundles, n_steps)
         self._n_blocks += 1
         self.n_draws += n_draws
-        self._evaluate(*self._paths.place(counts))
+        self._evaluate(path, position)
 
     def _evaluate(self, path: Integers, position: Array) -> None:
         """Take the gradients at new nodes, shape (n, B)."""
         self._intervals = None
         outputs = [self._outputs]
         for some in self._call.blocks(len(path)):
-            points = [self._paths.points(which, path[some], position[some]) for which in range(len(self._gradients))]
-            for kept, gradient in zip(self._gradients, self._call.evaluations.gradients(points), strict=True):
+            gradients, found = self._call.evaluated(self._paths, path[some], position[some])
+            for kept, gradient in zip(self._gradients, gradients, strict=True):
                 # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
                 if gradient is not None:
                     kept.append(gradient)
-            outputs.append(self._call.evaluations.outputs(len(points[0])))
+            outputs.append(found)
         self._path = np.concatenate([self._path, np.broadcast_to(path, position.shape)])
         self._position = np.concatenate([self._position, position])
         self._outputs = torch.cat(outputs)

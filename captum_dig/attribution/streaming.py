@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from captum_dig.attribution.calls import Call
-from captum_dig.attribution.intervals import Intervals, IntervalSum, with_ends
+from captum_dig.attribution.intervals import Intervals, IntervalSum
 from captum_dig.quadrature import QuadratureRule
 from captum_dig.quadrature.layouts import LaidPaths
-from captum_dig.quadrature.schedules import check_enough, evenly
 
-# An interval takes at most four neighbouring gradients.
-_NEIGHBORS = 3
+# An interval takes four successive gradients at most: three beside the first.
+_KEPT = 3
 
 
 def known_sum(call: Call, rule: QuadratureRule, n_steps: int, **options: bool) -> tuple[IntervalSum, int]:
@@ -35,28 +34,24 @@ def known_sum(call: Call, rule: QuadratureRule, n_steps: int, **options: bool) -
     """
     bundles, n_draws = call.lay(n_steps // rule.nodes_per_path)
     paths = LaidPaths(call.spacing, rule)
-    for bundle in bundles:
-        paths.add(bundle)
-    path, position = paths.place(evenly(check_enough(n_steps, paths.n_paths), paths.n_paths))
-    intervals = Intervals.between(*with_ends(path, position, paths.n_paths))
+    path, position = paths.place(bundles, n_steps)
+    intervals = Intervals.between(path, position, paths.n_paths)
     at_ends = call.outputs_at_ends(n_steps).repeat(paths.n_paths, 1)
     outputs = torch.cat([at_ends.new_zeros(n_steps, at_ends.shape[1]), at_ends])
     total = IntervalSum(paths, call.ends, **options)
-    # Invariant: an interval is summed in the block of the first gradient that it takes, because blocks come from the
-    # inputs to the baselines, the way that walks from word to word are made. Four nodes on one path, blocks of two: the
-    # second block has the gradients 2 and 3, and completes the interval from 3 to the input. The first block has 0 and
+    # Invariant: blocks come from the inputs to the baselines, the way that walks from word to word are made. So an
+    # interval is summed in the block of the first gradient that it takes. Four nodes on one path, blocks of two: the
+    # first block has the gradients 2 and 3, and completes the interval from 3 to the input. The second block has 0 and
     # 1, and completes the others with the gradients 2 and 3, which were kept.
-    first = np.where(intervals.gradient >= 0, intervals.gradient, n_steps).min(axis=0)[:, 0]
+    first_gradient = np.where(intervals.gradient >= 0, intervals.gradient, n_steps).min(axis=0)[:, 0]
     kept: list[Tensor | None] = [None for _ in call.ends]
     for steps in reversed(list(call.blocks(n_steps))):
-        points = [paths.points(which, path[steps], position[steps]) for which in range(len(call.ends))]
-        found = call.evaluations.gradients(points)
-        outputs[steps] = call.evaluations.outputs(len(points[0]))
+        found, outputs[steps] = call.evaluated(paths, path[steps], position[steps])
         gradients = [
             new if new is None or old is None else torch.cat([new, old]) for new, old in zip(found, kept, strict=True)
         ]
-        some = intervals.some(np.flatnonzero((steps.start <= first) & (first < steps.stop)))
-        if len(some):
-            total.add_between(some.numbered_from(steps.start), gradients, outputs)
-        kept = [None if each is None else each[:_NEIGHBORS].clone() for each in gradients]
+        ready = intervals.take(np.flatnonzero((steps.start <= first_gradient) & (first_gradient < steps.stop)))
+        if len(ready):
+            total.add_between(ready.numbered_from(steps.start), gradients, outputs)
+        kept = [None if each is None else each[:_KEPT].clone() for each in gradients]
     return total, n_draws

@@ -190,18 +190,12 @@ class WeightedSum(PathSum):
 
     def add(self, steps: slice) -> None:
         """Add gradient times weight of some steps; what they take is free again afterwards."""
-        nodes, weights = on_path(self._schedule, steps, len(self.totals))
+        nodes, weights = zip(*(self._schedule.on_path(steps, which) for which in range(len(self.totals))), strict=True)
         for which, gradients in enumerate(self._evaluations.gradients(nodes)):
             # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
             if gradients is not None:
                 self.add_parts(which, gradients * weights[which], self._schedule.paths[steps])
                 self.add_means(which, gradients, self._schedule.widths[steps])
-
-
-def on_path(schedule: Schedule, steps: slice, n_inputs: int) -> tuple[list[Tensor], list[Tensor]]:
-    """The nodes of some steps, and the displacements over their cells, for each input."""
-    pairs = [schedule.on_path(steps, which) for which in range(n_inputs)]
-    return [nodes for nodes, _ in pairs], [moves for _, moves in pairs]
 
 
 def word_sums(parts: Tensor) -> Tensor:

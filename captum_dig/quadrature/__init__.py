@@ -8,6 +8,7 @@ Every rule cuts [0, 1] into `n_steps` cells and takes one gradient inside each. 
 of the path over its cell, γ(right edge) - γ(left edge). Weights therefore add up to input - baseline for every path,
 rule and number of steps, and a linear model gets its exact attribution. This includes Gauss-Legendre: the running sum
 of its weights gives edges that separate its nodes. The paths of an ensemble share the gradients, and count equally.
+Rules with known sums use the nodes alone: `captum_dig.attribution.intervals` sums from node to node.
 """
 
 from captum_dig.quadrature.rules import RULES, Cells, QuadratureRule, check_method

@@ -41,6 +41,7 @@ def half_weights(position: Array, known: npt.NDArray[np.bool_]) -> HalfWeights:
 
     Args:
         position: The positions before n intervals, at their begins, at their ends, and after them, shape (4, n, B).
+            Before and after an interval they count only where there is a gradient.
         known: Where there is a gradient, shape (4, n, B); at least at one end of each interval.
 
     Returns:
@@ -56,18 +57,19 @@ def half_weights(position: Array, known: npt.NDArray[np.bool_]) -> HalfWeights:
     """
     gaps = np.diff(position, axis=0)
     joined = known[:-1] & known[1:] & (gaps > 0)
-    gradient = np.eye(4)[:, :, None, None]
-    rises = [(gradient[j + 1] - gradient[j]) * joined[j] / np.where(joined[j], gaps[j], 1) for j in range(3)]
+    # Row j weighs gradient j alone, so weights are computed as gradients would be.
+    unit = np.eye(4)[:, :, None, None]
+    rises = [(unit[j + 1] - unit[j]) * joined[j] / np.where(joined[j], gaps[j], 1) for j in range(3)]
     slopes = [_slope(rises[j : j + 2], gaps[j : j + 2], joined[j : j + 2]) for j in range(2)]
     _, at_begin, at_end, _ = known
     width = gaps[1]
     left_slope = np.where(at_begin, slopes[0], slopes[1])
     right_slope = np.where(at_end, slopes[1], slopes[0])
-    left = np.where(at_begin, gradient[1], gradient[2] - width * right_slope)
-    right = np.where(at_end, gradient[2], gradient[1] + width * left_slope)
+    left = np.where(at_begin, unit[1], unit[2] - width * right_slope)
+    right = np.where(at_end, unit[2], unit[1] + width * left_slope)
     first = _mean(left, right, width * left_slope, width * right_slope)
     second = _mean(right, left, -width * right_slope, -width * left_slope)
-    near, far = np.where(at_begin, gradient[1], gradient[2]), np.where(at_end, gradient[2], gradient[1])
+    near, far = np.where(at_begin, unit[1], unit[2]), np.where(at_end, unit[2], unit[1])
     linear = np.stack([(3 * near + far) / 4, (near + 3 * far) / 4])
     return HalfWeights(np.stack([first, second]), linear)
 

@@ -1,4 +1,4 @@
-"""LaidPaths: points and displacements at any positions of any paths.
+"""LaidPaths: the nodes of a rule, and points and displacements at any positions of any paths.
 
 Takes bundles of paths, one after the other; lays the pieces of each path on [0, 1]. Known sums place their nodes by it,
 for each example by itself.
@@ -23,7 +23,7 @@ from captum_dig.paths.bundles import (
     on_device,
 )
 from captum_dig.quadrature.rules import QuadratureRule
-from captum_dig.quadrature.schedules import CellPlaces, Spacing, Steps
+from captum_dig.quadrature.schedules import CellPlaces, Spacing, Steps, check_enough, evenly
 
 
 class LaidPaths:
@@ -42,39 +42,45 @@ class LaidPaths:
         self._layouts: list[_Layout] = []
         self.n_paths = 0
 
-    def add(self, bundle: Bundle) -> None:
-        """Add the paths of a bundle.
-
-        Raises:
-            ValueError: If a path is too long to be measured.
-        """
-        self._layouts.append(_Layout.of(bundle, self.n_paths, by_length=self._by_length))
-        self.n_paths += bundle.n_paths
-
-    def place(self, counts: Sequence[int]) -> tuple[Integers, Array]:
-        """Place the nodes of the rule on the last paths.
+    def place(self, bundles: Sequence[Bundle], n_steps: int) -> tuple[Integers, Array]:
+        """Add the paths of bundles, and place nodes of the rule on them.
 
         Args:
-            counts: The number of nodes on each of these paths.
+            bundles: The bundles.
+            n_steps: The number of nodes; the paths share them evenly, and the first ones get one more.
 
         Returns:
-            The number of the path of each node, shape (n, 1), and positions in [0, 1], shape (n, B).
+            The number of the path of each node, shape (n_steps, 1), and positions in [0, 1], shape (n_steps, B).
+
+        Raises:
+            ValueError: If there are fewer nodes than paths, a path is too long to be measured, or the rule does not
+                cover [0, 1].
         """
-        shares = [layout.shares[:, path] for layout in self._layouts for path in range(layout.bundle.n_paths)]
-        first = len(shares) - len(counts)
-        nodes = [self._rule(laid, count).nodes for laid, count in zip(shares[first:], counts, strict=True)]
-        return np.repeat(np.arange(first, len(shares)), counts)[:, None], np.concatenate(nodes)
+        n_new = sum(bundle.n_paths for bundle in bundles)
+        counts = evenly(check_enough(n_steps, n_new), n_new)
+        first = self.n_paths
+        shares: list[Array] = []
+        for bundle in bundles:
+            layout = _Layout.of(bundle, self.n_paths, by_length=self._by_length)
+            self._layouts.append(layout)
+            self.n_paths += bundle.n_paths
+            shares += list(np.moveaxis(layout.shares, 1, 0))
+        nodes = [self._rule(laid, count).nodes for laid, count in zip(shares, counts, strict=True)]
+        return np.repeat(np.arange(first, self.n_paths), counts)[:, None], np.concatenate(nodes)
 
     def points(self, which: int, path: Integers, position: Array) -> Tensor:
         """Return points of an input.
 
         Args:
             which: The number of the input.
-            path: The numbers of paths, shape (n, B).
+            path: The numbers of paths, shape (n, B) or (n, 1).
             position: Positions in [0, 1] on these, shape (n, B).
 
         Returns:
             Shape (n, B, ...), dtype of the input.
+
+        Raises:
+            ValueError: If there is no path of some number.
         """
 
         def points_of(layout: _Layout, rows: Integers) -> Tensor:

@@ -177,6 +177,7 @@ class CompositeGauss(QuadratureRule):
 class KnownSums(Riemann):
     """The midpoint rule's nodes, with known sums of the attributions from node to node."""
 
+    place: float = 0.5
     known_sums: ClassVar[bool] = True
     nodes_per_path: ClassVar[int] = 4
 
@@ -193,8 +194,8 @@ RIEMANN_LEFT: Final = Riemann(0.0)
 RIEMANN_RIGHT: Final = Riemann(1.0)
 RIEMANN_MIDDLE: Final = Riemann(0.5)
 RIEMANN_TRAPEZOID: Final = Trapezoid()
-KNOWN_SUMS: Final = KnownSums(0.5)
-ADAPTIVE: Final = Adaptive(0.5)
+KNOWN_SUMS: Final = KnownSums()
+ADAPTIVE: Final = Adaptive()
 
 RULES: Final[dict[str, QuadratureRule]] = {
     entry.name: globals()[entry.attribute] for entry in CATALOGUE if entry.kind == "rule"

@@ -1,6 +1,8 @@
 """Sums over intervals, against a naive reference, exact solutions, and the order of their errors."""
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ import torch
 from numpy.polynomial import Polynomial
 
 from captum_dig import DiscretizedIntegratedGradients, StaggeredPath, StraightLine
-from captum_dig.attribution.intervals import Intervals, with_ends
+from captum_dig.attribution.intervals import Intervals
+from captum_dig.quadrature import RULES, QuadratureRule
 from tests.attribution.test_summing import BASE, PATHS, WORDS, X, curved, known
 
 ONE, START = X[:1].double(), BASE[:1].double()
@@ -54,6 +57,7 @@ def naive(function, knots, n_nodes):
         outputs.append(float(output.detach()))
         gradients.append(torch.autograd.grad(output.sum(), x)[0].numpy().ravel())
     gradients = np.array(gradients[1:-1])
+    errors = sizes = 0.0
     stations, total = [0.0, *times, 1.0], np.zeros(np.prod(shape))
     for i, (begin, end) in enumerate(itertools.pairwise(stations)):
         middle, width = (begin + end) / 2, end - begin
@@ -61,32 +65,46 @@ def naive(function, knots, n_nodes):
             point(knots, breaks, middle) - point(knots, breaks, begin),
             point(knots, breaks, end) - point(knots, breaks, middle),
         )
-        estimate = np.zeros_like(total)
+        estimate, linear = np.zeros_like(total), np.zeros_like(total)
         for element in range(len(total)):
             values = gradients[:, element]
             left, right = max(i - 1, 0), min(i, n_nodes - 1)
             slopes = [slope(times, values, k) for k in (left, right)]
-            # Beyond the first and the last node the gradient goes on straight.
+            # Beyond the first and the last node the gradient goes on straight, and the linear one is constant.
             low = values[left] if i > 0 else values[0] - width * slopes[0]
             high = values[right] if i < n_nodes else values[-1] + width * slopes[1]
             cubic = hermite(low, high, *slopes, width).integ()
             estimate[element] = (
                 2 * (cubic(0.5) - cubic(0)) * first[element] + 2 * (cubic(1) - cubic(0.5)) * second[element]
             )
-        residual = outputs[i + 1] - outputs[i] - estimate.sum()
-        words = estimate.reshape(shape)
-        shares = np.abs(words.sum(axis=1)) / np.abs(words.sum(axis=1)).sum()
-        within = np.abs(words) / np.abs(words).sum(axis=1, keepdims=True)
-        total += (words + residual * shares[:, None] * within).ravel()
-    return total.reshape(shape)
+            line = Polynomial([values[left], values[right] - values[left]]).integ()
+            linear[element] = 2 * (line(0.5) - line(0)) * first[element] + 2 * (line(1) - line(0.5)) * second[element]
+        known_sum = outputs[i + 1] - outputs[i]
+        residual, attributed, shares = handed_out(known_sum, estimate.reshape(shape))
+        _, other, _ = handed_out(known_sum, linear.reshape(shape))
+        change = np.abs(attributed.sum(axis=1) - other.sum(axis=1)).sum()
+        errors += (abs(residual) * (1 - (shares**2).sum()) + change) / 2
+        sizes += np.abs(attributed.sum(axis=1)).sum()
+        total += attributed.ravel()
+    return total.reshape(shape), 100 * errors / sizes
+
+
+def handed_out(known_sum, words):
+    """The residual, the words' elements with it, and the shares of the words."""
+    residual = known_sum - words.sum()
+    shares = np.abs(words.sum(axis=1)) / np.abs(words.sum(axis=1)).sum()
+    within = np.abs(words) / np.abs(words).sum(axis=1, keepdims=True)
+    return residual, words + residual * shares[:, None] * within, shares
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 9])
 @pytest.mark.parametrize("path", [StraightLine(), WORDS], ids=["line", "words"])
 def test_it_equals_the_naive_reference(path, n_steps):
     (bundle,) = path.bundles((ONE,), (START,))
-    expected = naive(curved, bundle.knots()[0, :, 0].numpy(), n_steps)
-    np.testing.assert_allclose(known(curved, path, ONE, START, n_steps=n_steps)[0], expected, rtol=1e-9, atol=1e-11)
+    expected, error_percent = naive(curved, bundle.knots()[0, :, 0].numpy(), n_steps)
+    found = DiscretizedIntegratedGradients(curved, path).integrate(ONE, START, n_steps=n_steps)
+    np.testing.assert_allclose(found.attributions[0], expected, rtol=1e-9, atol=1e-11)
+    assert float(found.error_percent) == pytest.approx(error_percent, rel=1e-9)
 
 
 def test_a_quadratic_function_on_a_line_is_exact_from_two_gradients_on():
@@ -127,7 +145,7 @@ def test_kinks_of_the_function_leave_one_order():
 def test_intervals_have_their_neighbours_on_the_same_path():
     path = np.array([[1], [0], [0]])
     position = np.array([[0.5], [0.75], [0.25]])
-    found = Intervals.between(*with_ends(path, position, 2))
+    found = Intervals.between(path, position, 2)
     assert found.path.ravel().tolist() == [0, 0, 0, 1, 1]
     assert found.position[1].ravel().tolist() == [0, 0.25, 0.75, 0, 0.5]
     assert found.position[2].ravel().tolist() == [0.25, 0.75, 1, 0.5, 1]
@@ -138,7 +156,7 @@ def test_intervals_have_their_neighbours_on_the_same_path():
         [-1, -1, 0, -1],
         [-1, 0, -1, -1],
     ]
-    assert len(found.some(slice(1, 3))) == 2
+    assert len(found.take(slice(1, 3))) == 2
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 13])
@@ -158,3 +176,54 @@ def test_a_residual_goes_to_words_by_their_totals():
     got = known(model, StraightLine(), x, torch.zeros_like(x), n_steps=2)
     assert float(got.sum()) == pytest.approx(16.01, abs=1e-9)
     assert float(got[0, 0].sum()) == pytest.approx(0.01, abs=5e-3)
+
+
+def test_a_word_that_the_output_ignores_gets_nothing_however_small_the_output_is():
+    x = torch.ones(1, 2, dtype=torch.float64)
+    for size in (1.0, 1e-10, 1e-14):
+        got = known(lambda x, size=size: size * x[:, 0] ** 4, StraightLine(), x, torch.zeros_like(x), n_steps=2)
+        assert got[0, 1] == 0
+        assert float(got[0, 0]) == pytest.approx(size)
+
+
+def test_intervals_may_be_summed_one_by_one(monkeypatch):
+    expected = {rule: known(curved, PATHS[2], X, BASE, n_steps=24, rule=rule) for rule in ("known_sums", "adaptive")}
+    monkeypatch.setattr("captum_dig.attribution.intervals._BLOCK", 1)
+    for rule, whole in expected.items():
+        torch.testing.assert_close(known(curved, PATHS[2], X, BASE, n_steps=24, rule=rule), whole, rtol=1e-4, atol=1e-5)
+
+
+@dataclass(frozen=True)
+class BothEnds(QuadratureRule):
+    """Even nodes, both ends included."""
+
+    known_sums: ClassVar[bool] = True
+
+    def cells(self, lengths, n_steps):
+        return RULES["riemann_trapezoid"](lengths, n_steps)
+
+
+@dataclass(frozen=True)
+class BothEndsFirst(BothEnds):
+    """These nodes first, then others by need."""
+
+    refines: ClassVar[bool] = True
+    nodes_per_path: ClassVar[int] = 4
+
+
+def test_nodes_at_the_ends_of_a_path_count():
+    # The gradient at the baseline and at the input is known: no end is interpolated from one side.
+    exact = DiscretizedIntegratedGradients(curved, StraightLine()).attribute(ONE, START, n_steps=6000)
+    got = known(curved, StraightLine(), ONE, START, n_steps=20, rule=BothEnds())
+    assert float((got - exact).norm()) < error(StraightLine(), 20)
+    seen = []
+
+    def recorded(x):
+        seen.append(x.detach())
+        return curved(x)
+
+    known(recorded, StraightLine(), ONE, START, n_steps=8, rule=BothEndsFirst())
+    nodes = torch.cat(seen[1:])
+    assert len(nodes) == 8
+    assert torch.equal(nodes[0], START[0])
+    assert torch.equal(nodes[3], ONE[0])

@@ -1,4 +1,4 @@
-"""Known sums whose nodes go where the residuals are, and gradients that are kept to go on with."""
+"""Known sums whose nodes go where the indicators are largest, and gradients that are kept to go on with."""
 
 import pytest
 import torch
