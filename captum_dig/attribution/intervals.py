@@ -4,6 +4,7 @@ Takes intervals, and the gradients and outputs at nodes; gives attributions and 
 `refining` call it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -120,8 +121,8 @@ class IntervalSum(PathSum):
 
     @property
     def error_percent(self) -> Tensor:
-        """The errors in percent of the attributions, (B,); 0 where nothing moves."""
-        return 100 * _ratio(self.errors, self.measured)
+        """The errors in percent of the attributions, (B,); 0 where nothing moves, NaN where they are not finite."""
+        return torch.where(self.measured == 0, 0, 100 * self.errors / self.measured)
 
     def add_between(self, intervals: Intervals, gradients: Sequence[Tensor | None], outputs: Tensor) -> Tensor:
         """Add the attributions of intervals.
@@ -159,8 +160,10 @@ class IntervalSum(PathSum):
             paths = np.concatenate([intervals.path, intervals.path])
             moves = self._paths.moves(which, paths, np.concatenate([begin, middle]), np.concatenate([middle, end]))
             moves = moves.reshape(2, *begin.shape, *like.shape[1:]) / self.n_paths
-            cubic, linear = ((mean * moves).sum(dim=0) for mean in (means[:2], means[2:]))
-            estimates[which] = _Estimate(cubic, word_sums(cubic), word_sums(linear), moves.abs().sum(dim=0))
+            moved = moves.abs().sum(dim=0)
+            # An element that does not move gets 0, even where its gradient is NaN.
+            cubic, linear = (torch.where(moved > 0, (mean * moves).sum(dim=0), 0) for mean in (means[:2], means[2:]))
+            estimates[which] = _Estimate(cubic, word_sums(cubic), word_sums(linear), moved)
         if not estimates:
             return outputs.new_zeros(begin.shape)
         at = torch.from_numpy(intervals.nodes[1:3]).to(outputs.device)
@@ -177,9 +180,9 @@ class IntervalSum(PathSum):
         linear = torch.cat([each.linear for each in estimates.values()], dim=-1)
         residual, shares, attributed = _corrected(known, words, moved)
         change = (attributed - _corrected(known, linear, moved)[2]).abs().sum(dim=-1)
-        corrections = (shares * residual[..., None]).split(
-            [each.words.shape[-1] for each in estimates.values()], dim=-1
-        )
+        # NaN in one word leaves the others without a residual.
+        handed_out = shares * residual.nan_to_num(nan=0.0, posinf=math.inf, neginf=-math.inf)[..., None]
+        corrections = handed_out.split([each.words.shape[-1] for each in estimates.values()], dim=-1)
         for (which, each), correction in zip(estimates.items(), corrections, strict=True):
             # Explicit sizes: there may be no word at all.
             elements = each.elements.reshape(*correction.shape, self.totals[which].shape[2:].numel())

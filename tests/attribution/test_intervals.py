@@ -227,3 +227,30 @@ def test_nodes_at_the_ends_of_a_path_count():
     assert len(nodes) == 8
     assert torch.equal(nodes[0], START[0])
     assert torch.equal(nodes[3], ONE[0])
+
+
+@pytest.mark.parametrize("rule", ["known_sums", "adaptive"])
+def test_a_gradient_that_is_nan_stays_with_its_word(rule):
+    # The length of a vector has no gradient at 0.
+    def lengths(x):
+        return x.square().sum(dim=-1).sqrt().sum(dim=1)
+
+    x = torch.tensor([[[3.0, 4.0], [1.0, 2.0], [0.0, 0.0]]])
+    base = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])
+    dig = DiscretizedIntegratedGradients(lengths, StraightLine())
+    found = dig.integrate(x, base, n_steps=8, method=rule)
+    torch.testing.assert_close(
+        found.attributions.sum(dim=-1), torch.tensor([[4.0, 5**0.5 - 1, 0.0]]), rtol=0.01, atol=0
+    )
+    assert 0 < float(found.error_percent) < 5
+    # A word that moves, with such a gradient, is NaN, and so is the estimate; the other words keep their scores.
+    found = dig.integrate(torch.zeros(1, 2, 2), torch.tensor([[[0.0, 0.0], [1.0, 0.0]]]), n_steps=8, method=rule)
+    assert float(found.attributions[0, 1].sum()) == pytest.approx(-1, rel=0.01)
+
+    def undefined(x):
+        return x[:, 0].sum(dim=1) ** 2 + (-x[:, 1].sum(dim=1)).sqrt()
+
+    found = dig.__class__(undefined, StraightLine()).integrate(torch.ones(1, 2, 2), n_steps=8, method=rule)
+    assert float(found.attributions[0, 0].sum()) == pytest.approx(4, rel=0.05)
+    assert found.attributions[0, 1].isnan().all()
+    assert found.error_percent.isnan().all()
