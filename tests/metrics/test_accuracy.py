@@ -42,12 +42,17 @@ def test_a_real_model(shared, strategy):
     explainer = TextExplainer.from_pretrained(
         shared / "models" / "distilbert-sst2", strategy=strategy, candidates="all"
     )
-    results, converged = explainer.explain(texts), explainer.explain(texts, n_steps=200)
-    token_errors = [
-        np.linalg.norm(np.subtract(r.token_scores, c.token_scores)) / np.linalg.norm(c.token_scores)
-        for r, c in zip(results, converged, strict=True)
-    ]
+    results, converged = explainer.explain(texts, n_steps=48), explainer.explain(texts, n_steps=200)
+
+    def errors(results):
+        return [
+            np.linalg.norm(np.subtract(r.token_scores, c.token_scores)) / np.linalg.norm(c.token_scores)
+            for r, c in zip(results, converged, strict=True)
+        ]
+
     # Over 200 sentences the medians are 0.4 % and 0.5 %, see benchmarks; ten of them vary more.
     assert np.median([r.delta_percent for r in results]) <= 1
     assert max(r.delta_percent for r in results) <= 10
-    assert np.median(token_errors) <= 0.01
+    assert np.median(errors(results)) <= 0.01
+    # The default begins with 24 gradients, and its tolerance is 15 %.
+    assert np.median(errors(explainer.explain(texts))) <= 0.03
