@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from captum_dig.attribution.summing import PathSum, word_sums
+from captum_dig.attribution.summing import PathSum, as_tensor, word_sums
 from captum_dig.paths.bundles import Array, Integers
 from captum_dig.quadrature.interpolation import half_weights
 from captum_dig.quadrature.layouts import LaidPaths
@@ -151,12 +151,11 @@ class IntervalSum(PathSum):
             if kept is None:
                 continue
             like = self.totals[which]
-            factors = torch.from_numpy(weights if like.dtype == torch.float64 else weights.astype(np.float32))
             nearby = kept[rows, columns].to(like.dtype).reshape(*rows.shape, like.shape[1:].numel())
-            means = torch.einsum("hjnb,jnbe->hnbe", factors.to(like.device), nearby)
+            means = torch.einsum("hjnb,jnbe->hnbe", as_tensor(weights, like), nearby)
             means = means.reshape(4, *begin.shape, *like.shape[1:])
-            self.add_means(which, means[:2].mean(dim=0), (end - begin) / self.n_paths)
             # Both halves at once.
+            self.add_means(which, means[:2].flatten(0, 1), np.tile((end - begin) / (2 * self.n_paths), (2, 1)))
             paths = np.concatenate([intervals.path, intervals.path])
             moves = self._paths.moves(which, paths, np.concatenate([begin, middle]), np.concatenate([middle, end]))
             moves = moves.reshape(2, *begin.shape, *like.shape[1:]) / self.n_paths

@@ -169,8 +169,7 @@ class PathSum:
         """Add gradients, (n, B, ...), times the widths of their cells, (n, B), if means are wanted."""
         if self.means:
             like = self.totals[which]
-            narrow = widths.astype(np.float64 if like.dtype == torch.float64 else np.float32)
-            factors = torch.from_numpy(narrow).to(like.device)
+            factors = as_tensor(widths, like)
             self.means[which] += (gradients * factors.reshape(*factors.shape, *[1] * (like.dim() - 1))).sum(dim=0)
 
 
@@ -196,6 +195,11 @@ class WeightedSum(PathSum):
             if gradients is not None:
                 self.add_parts(which, gradients * weights[which], self._schedule.paths[steps])
                 self.add_means(which, gradients, self._schedule.widths[steps])
+
+
+def as_tensor(array: Array, like: Tensor) -> Tensor:
+    """Copy an array to the device of a tensor, in its precision."""
+    return torch.from_numpy(array.astype(np.float64 if like.dtype == torch.float64 else np.float32)).to(like.device)
 
 
 def word_sums(parts: Tensor) -> Tensor:

@@ -61,11 +61,11 @@ class LaidPaths:
         first = self.n_paths
         shares: list[Array] = []
         for bundle in bundles:
-            layout = _Layout.of(bundle, self.n_paths, by_length=self._by_length)
-            self._layouts.append(layout)
+            laid = laid_out(bundle.lengths(), by_length=self._by_length)
+            self._layouts.append(_Layout.of(bundle, self.n_paths, laid))
             self.n_paths += bundle.n_paths
-            shares += list(np.moveaxis(layout.shares, 1, 0))
-        nodes = [self._rule(laid, count).nodes for laid, count in zip(shares, counts, strict=True)]
+            shares += list(laid)
+        nodes = [self._rule(each, count).nodes for each, count in zip(shares, counts, strict=True)]
         return np.repeat(np.arange(first, self.n_paths), counts)[:, None], np.concatenate(nodes)
 
     def points(self, which: int, path: Integers, position: Array) -> Tensor:
@@ -127,25 +127,22 @@ class _Layout:
     Attributes:
         bundle: The bundle.
         first: The number of its first path.
-        shares: The share of each piece in its path, shape (S, R, B).
         breaks: Shape (P, R, B), rising from 0 to 1.
         last: The last piece that has a length, shape (R, B).
     """
 
     bundle: Bundle
     first: int
-    shares: Array
     breaks: Array
     last: Integers
 
     @classmethod
-    def of(cls, bundle: Bundle, first: int, *, by_length: bool) -> "_Layout":
-        shares = np.moveaxis(laid_out(bundle.lengths(), by_length=by_length), 0, 1)
-        columns = shares.reshape(len(shares), -1)
+    def of(cls, bundle: Bundle, first: int, shares: Array) -> "_Layout":
+        """Lay paths from the share of each piece in its path, shape (R, S, B)."""
+        columns = np.concatenate(list(shares), axis=1)
+        shape = (bundle.n_paths, -1)
         last: Integers = not_over(columns).sum(axis=0) - 1
-        return cls(
-            bundle, first, shares, cumulate(columns).reshape(-1, *shares.shape[1:]), last.reshape(shares.shape[1:])
-        )
+        return cls(bundle, first, cumulate(columns).reshape(len(columns) + 1, *shape), last.reshape(shape))
 
     def places(self, path: Integers, position: Array) -> Places:
         """Find positions on paths, shape (n, B) each; a path of another bundle counts as the first or last."""
