@@ -167,9 +167,9 @@ SHORT: Final = {
     "B": "paths/default|cells|bert-sst2|rows",
     "L": "paths/default|cells|distilbert-sst2|rows",
     "K": "peers|classifier",
-    "NEW": "12 orders, known_sums, width 0.5",
-    "EXACT": "12 orders, known_sums, width 0.5, 288 gradients",
-    "OLD": "4 orders, gausslegendre, width 0.5",
+    "NEW": "14 orders, known_sums, width 0.5",
+    "EXACT": "14 orders, known_sums, width 0.5, 336 gradients",
+    "OLD": "4 orders, gausslegendre, width 0.5, independent starts",
     "AUTO": "n_steps='auto'",
 }
 # Numbers with a unit that are no measurements, as patterns.

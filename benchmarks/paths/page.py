@@ -161,7 +161,7 @@ def _default(results: Results) -> str:
     if not found:
         return ""
     names = {
-        "default": "the default, 12 orders and known sums",
+        "default": "the default, 14 orders and known sums",
         "default_half": "the same with half the gradients",
         "former": "the former default, 4 orders and Gauss-Legendre",
         "leave_one_out": "leave one out",

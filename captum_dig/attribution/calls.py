@@ -3,19 +3,20 @@
 `inputs` makes it. `streaming` and `refining` ask it for paths, gradients and outputs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from captum_dig._captum import BaselineType, format_input_baseline, format_output, tensorize_baseline
+from captum_dig.attribution.ends import Ends, joined, share_ends
 from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.summing import Evaluations, PathSum
 from captum_dig.checks import at_least_one
 from captum_dig.paths import PathGenerator
 from captum_dig.paths.bundles import Array, Bundle, Integers
-from captum_dig.quadrature import Spacing
+from captum_dig.quadrature import QuadratureRule, Spacing
 from captum_dig.quadrature.layouts import LaidPaths
 
 
@@ -77,19 +78,27 @@ class Call:
             The gradient of each input, shape (n, B, ...), None where the output does not depend on it; and the outputs,
             shape (n, B).
         """
-        points = [paths.points(which, path, position) for which in range(len(self.ends))]
-        return self.evaluations.gradients(points), self.evaluations.outputs(len(points[0]))
+        return self._evaluated([paths.points(which, path, position) for which in range(len(self.ends))])
 
-    def outputs_at_ends(self, n_steps: int) -> Tensor:
-        """Return the outputs at the baselines and at the inputs, shape (2, B).
+    def at_ends(self, rule: QuadratureRule, bundles: Sequence[Bundle], n_steps: int) -> Ends:
+        """Return the outputs at the baselines and at the inputs, and the gradients there if the paths share them.
 
         Args:
+            rule: The rule for nodes on paths.
+            bundles: The paths.
             n_steps: The number of gradients. The ends are given to the model together if two steps are.
         """
         both = [torch.stack(pair) for pair in zip(self.starts, self.ends, strict=True)]
-        if n_steps >= 2 and (self.rows_at_once is None or 2 * len(self.ends[0]) <= self.rows_at_once):
-            return self.evaluations.outputs_at(both)
-        return torch.cat([self.evaluations.outputs_at([points[[at]] for points in both]) for at in (0, 1)])
+        together = n_steps >= 2 and (self.rows_at_once is None or 2 * len(self.ends[0]) <= self.rows_at_once)
+        parts = [both] if together else [[points[[at]] for points in both] for at in (0, 1)]
+        if not share_ends(rule, bundles, n_steps):
+            return Ends(torch.cat([self.evaluations.outputs_at(part) for part in parts]), (None,) * len(both))
+        gradients, outputs = zip(*map(self._evaluated, parts), strict=True)
+        return Ends.with_gradients(torch.cat(outputs), [joined(each) for each in zip(*gradients, strict=True)])
+
+    def _evaluated(self, points: Sequence[Tensor]) -> tuple[list[Tensor | None], Tensor]:
+        """The gradients and outputs at points, shape (n, B, ...) for each input."""
+        return self.evaluations.gradients(points), self.evaluations.outputs(len(points[0]))
 
     def attributions(self, path_sum: PathSum) -> tuple[Tensor, ...]:
         """Return attributions; if they are not multiplied, divided by (inputs - baselines)."""

@@ -263,7 +263,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         """
         rule = RULES["adaptive"]
         call = self._call(inputs, baselines, target, additional_forward_args, n_steps, rule, internal_batch_size)
-        return Refinement(call, rule, n_steps, n_steps // rule.nodes_per_path)
+        return Refinement(call, rule, n_steps, rule.n_paths(n_steps))
 
     def _call(
         self,
@@ -298,10 +298,10 @@ class DiscretizedIntegratedGradients(GradientAttribution):
 
     def _sum(self, call: Call, rule: QuadratureRule, n_steps: int, *, with_paths: bool = False) -> tuple[PathSum, int]:
         """Sum along the paths; and the number of independent draws among these."""
-        n_paths = n_steps // rule.nodes_per_path
+        n_paths = rule.n_paths(n_steps)
         if rule.refines:
             # Fewer nodes for each path do not show where the others are wanted.
-            shown = rule.nodes_per_path * call.path.sized(n_paths).n_paths
+            shown = rule.n_shared + rule.nodes_per_path * call.path.sized(n_paths).n_paths
             refinement = Refinement(call, rule, min(n_steps, max(shown, int(n_steps * _FIRST_SHARE))), n_paths)
             while refinement.n_steps < n_steps:
                 refinement.add_nodes(min(max(1, n_steps // 8), n_steps - refinement.n_steps))

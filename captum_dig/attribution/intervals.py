@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -30,26 +31,32 @@ class Intervals:
         path: The number of the path, shape (n, B).
         nodes: The numbers of four nodes: before the interval, at its begin, at its end, and after it, shape (4, n, B).
         position: The positions of these on [0, 1], likewise.
-        gradient: The numbers of their gradients, likewise; -1 where there is none on this path.
+        gradient: The numbers of their gradients, likewise; -1 where there is none.
+        n_shared: The number of gradients that all paths share. They come first: 0 at the baseline and 1 at the input.
     """
 
     path: Integers
     nodes: Integers
     position: Array
     gradient: Integers
+    n_shared: int
 
     @classmethod
-    def between(cls, path: Integers, position: Array, n_paths: int) -> "Intervals":
+    def between(
+        cls, path: Integers, position: Array, n_paths: int, at_ends: npt.NDArray[np.bool_] | None = None
+    ) -> "Intervals":
         """Find the intervals between nodes, and between these and the ends of their paths.
 
         Args:
             path: The number of the path of each of N nodes, in any order, shape (N, B) or (N, 1).
             position: Its position on [0, 1], shape (N, B).
             n_paths: The number of paths, R. Each has a node.
+            at_ends: Where the gradients at the baselines and at the inputs may be used, shape (2, B); None if there are
+                none.
 
         Returns:
             N + R intervals, in the order of the paths. The ends count as nodes: N, N + 1 are the baseline and the input
-            of path 0, then those of path 1, and so on. They have no gradient. That of node k has the number k.
+            of path 0, then those of path 1, and so on. The gradient of node k has the number k + `n_shared`.
 
         Example:
             >>> found = Intervals.between(np.array([[0], [0]]), np.array([[0.75], [0.25]]), n_paths=1)
@@ -76,19 +83,28 @@ class Intervals:
         places = begins + np.arange(-1, 3)[:, None, None]
         clipped = np.clip(places, 0, len(order) - 1)
         nodes = order[clipped, columns]
-        known = (places == clipped) & (paths[nodes, columns] == own) & (nodes < len(position))
-        return cls(own, nodes, positions[nodes, columns], np.where(known, nodes, -1))
+        n_shared = 0 if at_ends is None else len(at_ends)
+        # The number of the gradient of each node, shape (N + 2 R, B).
+        at_nodes = np.broadcast_to(n_shared + np.arange(len(position))[:, None], position.shape)
+        none = np.full((2, shape[1]), -1)
+        numbers = np.concatenate(
+            [at_nodes, np.tile(none if at_ends is None else np.where(at_ends, [[0], [1]], none), (n_paths, 1))]
+        )
+        on_path = (places == clipped) & (paths[nodes, columns] == own)
+        return cls(own, nodes, positions[nodes, columns], np.where(on_path, numbers[nodes, columns], -1), n_shared)
 
     def __len__(self) -> int:
         return len(self.path)
 
     def take(self, rows: slice | Integers) -> "Intervals":
         """Take some of the intervals."""
-        return Intervals(self.path[rows], self.nodes[:, rows], self.position[:, rows], self.gradient[:, rows])
+        own = (self.path[rows], self.nodes[:, rows], self.position[:, rows], self.gradient[:, rows])
+        return Intervals(*own, self.n_shared)
 
     def numbered_from(self, first: int) -> "Intervals":
-        """Subtract `first` from the numbers of gradients; -1 stays."""
-        return replace(self, gradient=np.where(self.gradient < 0, -1, self.gradient - first))
+        """Subtract `first` from the numbers of the gradients at nodes."""
+        at_node = self.gradient >= self.n_shared
+        return replace(self, gradient=np.where(at_node, self.gradient - first, self.gradient))
 
 
 class IntervalSum(PathSum):
@@ -129,7 +145,8 @@ class IntervalSum(PathSum):
 
         Args:
             intervals: The intervals.
-            gradients: The gradients of each input, shape (G, B, ...); None where the output does not depend on it.
+            gradients: The gradients of each input, shape (G, B, ...), the shared ones first; None where the output does
+                not depend on it.
             outputs: The outputs at all nodes, with the ends behind them as in `Intervals.between`, shape (N + 2 R, B).
 
         Returns:

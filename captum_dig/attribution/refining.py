@@ -6,9 +6,9 @@ that nothing is evaluated twice. `inputs` calls it.
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from captum_dig.attribution.calls import Call
+from captum_dig.attribution.ends import joined
 from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.intervals import Intervals, IntervalSum
 from captum_dig.checks import at_least_one
@@ -36,20 +36,22 @@ class Refinement:
 
     def __init__(self, call: Call, rule: QuadratureRule, n_steps: int, n_paths: int) -> None:
         self._call, self._rule = call, rule
-        self._paths = LaidPaths(call.spacing, rule)
-        self._n_blocks = self.n_steps = self.n_draws = 0
+        bundles, self.n_draws = call.lay(n_paths)
+        self._ends = call.at_ends(rule, bundles, n_steps)
+        self.n_steps, self._n_blocks = self._ends.n_gradients, 1
+        self._paths = LaidPaths(call.spacing, rule, inside=self._ends.n_gradients > 0)
         # The paths and positions of the nodes of each example, shape (N, B), and the outputs there.
         self._path = np.zeros((0, len(call.ends[0])), dtype=np.int64)
         self._position: Array = self._path.astype(np.float64)
-        self._at_ends = call.outputs_at_ends(n_steps)
-        self._outputs = self._at_ends[:0]
-        self._gradients: list[list[Tensor]] = [[] for _ in call.ends]
+        self._outputs = self._ends.outputs[:0]
+        # The shared ones first.
+        self._gradients = list(self._ends.gradients)
         # None until they have been summed, with the indicator of each, shape (n, B).
         self._intervals: tuple[Intervals, Array] | None = None
-        self._add_paths(n_steps, n_paths)
+        self._evaluate(*self._paths.place(bundles, n_steps - self.n_steps))
 
     def add_orders(self, n_steps: int) -> None:
-        """Add further orders, drawn like the first ones; 4 gradients are taken along each.
+        """Add further orders, drawn like the first ones; 3 gradients are taken along each.
 
         Args:
             n_steps: The number of gradients.
@@ -61,7 +63,10 @@ class Refinement:
         at_least_one("n_steps", n_steps)
         if not self._call.path.free:
             raise ValueError(f"the number of orders must be free, got {self._call.path!r}; take n_orders=None")
-        self._add_paths(n_steps, n_steps // self._rule.nodes_per_path)
+        bundles, n_draws = self._call.lay(n_steps // self._rule.nodes_per_path, self._n_blocks)
+        self._n_blocks += 1
+        self.n_draws += n_draws
+        self._evaluate(*self._paths.place(bundles, n_steps))
 
     def add_nodes(self, n_steps: int) -> None:
         """Halve the intervals with the largest indicators.
@@ -103,33 +108,18 @@ class Refinement:
         # [2, 4] have the estimates 8 and 8, the known sums 4 and 12, and the residuals -4 and 4.
         call, n_paths = self._call, self._paths.n_paths
         total = IntervalSum(self._paths, call.ends, with_means=not call.multiplied, with_paths=with_paths)
-        intervals = Intervals.between(self._path, self._position, n_paths)
-        gradients = [kept[0] if kept else None for kept in self._gradients]
-        outputs = torch.cat([self._outputs, self._at_ends.repeat(n_paths, 1)])
-        indicators = total.add_between(intervals, gradients, outputs)
+        intervals = Intervals.between(self._path, self._position, n_paths, self._ends.usable)
+        outputs = torch.cat([self._outputs, self._ends.outputs.repeat(n_paths, 1)])
+        indicators = total.add_between(intervals, self._gradients, outputs)
         return total, (intervals, indicators.cpu().numpy().astype(np.float64))
-
-    def _add_paths(self, n_steps: int, n_paths: int) -> None:
-        """Add paths, and share nodes among them evenly."""
-        bundles, n_draws = self._call.lay(n_paths, self._n_blocks)
-        path, position = self._paths.place(bundles, n_steps)
-        self._n_blocks += 1
-        self.n_draws += n_draws
-        self._evaluate(path, position)
 
     def _evaluate(self, path: Integers, position: Array) -> None:
         """Take the gradients at new nodes, shape (n, B)."""
         self._intervals = None
-        outputs = [self._outputs]
-        for some in self._call.blocks(len(path)):
-            gradients, found = self._call.evaluated(self._paths, path[some], position[some])
-            for kept, gradient in zip(self._gradients, gradients, strict=True):
-                # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
-                if gradient is not None:
-                    kept.append(gradient)
-            outputs.append(found)
+        found = [self._call.evaluated(self._paths, path[some], position[some]) for some in self._call.blocks(len(path))]
+        gradients, outputs = zip(*found, strict=True)
+        self._gradients = [joined(parts) for parts in zip(self._gradients, *gradients, strict=True)]
+        self._outputs = torch.cat([self._outputs, *outputs])
         self._path = np.concatenate([self._path, np.broadcast_to(path, position.shape)])
         self._position = np.concatenate([self._position, position])
-        self._outputs = torch.cat(outputs)
-        self._gradients = [[torch.cat(kept)] if kept else [] for kept in self._gradients]
         self.n_steps += len(path)

@@ -6,6 +6,7 @@ between the path itself, where all words move at once, and Shapley's random orde
 """
 
 import copy
+import functools
 import math
 import operator
 import warnings
@@ -28,6 +29,10 @@ from captum_dig.paths.walks import Walk
 _ROUNDING = 1e-9
 # Far from the seeds that people choose.
 _NEXT_BLOCK = 2**40
+# Starts are balanced among so many successive words, and one of so many choices is taken for each.
+_WORDS_AT_ONCE, _CHOICES = 64, 16
+# A correlation of 1 as an integer.
+_CORRELATED = 1024
 
 
 class StaggeredPath(PathGenerator):
@@ -35,15 +40,14 @@ class StaggeredPath(PathGenerator):
 
     The elements along dimension 1 of the inputs are the words: tokens for inputs of shape (B, T, D), coordinates for
     (B, D). Word i moves along the inner path while the time goes from s_i to s_i + width, and rests before and after.
-    It takes the same time for each piece. The starts s_i are uniform on [0, 1 - width] and independent of each other. A
+    It takes the same time for each piece. The starts s_i are uniform on [0, 1 - width], and differ from word to word. A
     word whose input equals its baseline does not move. With ``width=1`` this is the inner path. With ``width=0`` one
     word moves at a time. A member then attributes to a word the change that it adds to the words before it, and the
     mean over many orders tends to Shapley values.
 
     Starts depend only on the seed, the order and the place of the word. Neither the batch nor padding behind a text
     changes a result. For each word the starts of all orders are spread evenly: one in each of `n_orders` equal parts
-    of [0, 1 - width]. Each order by itself stays uniform, and the mean over a few orders is an unbiased estimate of
-    the mean over all.
+    of [0, 1 - width]. The starts of different words are hardly correlated, above all those of near words.
 
     A member has a knot for each time at which a word starts, passes a knot of the inner path, or stops. Points are made
     where a node is wanted: an attribution needs the times of the knots, but not the knots.
@@ -55,7 +59,7 @@ class StaggeredPath(PathGenerator):
         inner: The path of each word: any generator of a single path, such as `StraightLine` or `MonotonicPath`.
         width: How long a word moves, as a share of the whole time, in [0, 1].
         n_orders: The number of paths to average, at least 1, even if antithetic. None takes as many as there are
-            gradients for: one for every 4 gradients with known sums, and for every 12 with other rules. With
+            gradients for: one for every 3 gradients with known sums, and for every 12 with other rules. With
             ``width=1`` all paths would be equal, and there is one.
         seed: Any integer; two that differ by a multiple of 2**62 are equivalent.
         antithetic: Whether orders come in pairs, s and 1 - width - s: a word that is late in one is early in the other.
@@ -324,14 +328,15 @@ class Staggered(Bundle):
         return self._windows[which].progress(places.path, times_at(self._times, places))
 
 
-def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool) -> Tensor:
-    """Draw starts for numbered words: uniform on [0, 1], independent between words, spread evenly over the orders.
+def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool, n_choices: int = _CHOICES) -> Tensor:
+    """Draw starts for numbered words: uniform on [0, 1], spread evenly over the orders, hardly correlated.
 
     Args:
         numbers: The number of each word, any shape, int64 on the CPU. The same number gets the same starts.
         n_orders: R, even if antithetic.
         seed: Any integer.
         antithetic: Whether each second order is one minus the one before.
+        n_choices: The number of choices for each word. With 1 the starts of different words are independent.
 
     Returns:
         Shape (R, ...), float64: a function of the arguments, for each number by itself.
@@ -342,17 +347,55 @@ def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool) -> Tensor:
                 [0., 1., 2., 3.],
                 [0., 1., 2., 3.]], dtype=torch.float64)
     """
-    n_drawn = n_orders // 2 if antithetic else n_orders
-    order = torch.arange(n_drawn, device="cpu").reshape(-1, *[1] * numbers.dim())
-    # A Latin hypercube: each word visits the parts of [0, 1] in an order of its own.
-    part = scramble(seed, numbers[None], 3 * order).argsort(dim=0).argsort(dim=0)
+    blocks, own = (numbers // _WORDS_AT_ONCE).unique(return_inverse=True)
+    parts = np.stack([_parts(int(block), n_orders, seed, antithetic, n_choices) for block in blocks])
+    part = torch.from_numpy(parts)[own, numbers % _WORDS_AT_ONCE].movedim(-1, 0)
+    order = torch.arange(len(part), device="cpu").reshape(-1, *[1] * numbers.dim())
     inside = scramble(seed, numbers[None], 3 * order + 1).to(torch.float64) / 2**63
-    if not antithetic:
-        return (part + inside) / n_drawn
-    # A pair takes a part and its mirror image; which comes first is drawn for each word.
-    swapped = scramble(seed, numbers[None], 3 * order + 2) >= 2**62
-    first = (torch.where(swapped, n_orders - 1 - part, part) + inside) / n_orders
-    return torch.stack([first, 1 - first], dim=1).flatten(0, 1)
+    first = (part + inside) / n_orders
+    return torch.stack([first, 1 - first], dim=1).flatten(0, 1) if antithetic else first
+
+
+@functools.lru_cache(maxsize=256)
+def _parts(block: int, n_orders: int, seed: int, antithetic: bool, n_choices: int) -> Integers:
+    """Choose the part of [0, 1], one of R equal ones, in which each word of a block starts in each order.
+
+    A Latin hypercube: a word visits the parts in an order of its own. Word after word, several such orders are drawn,
+    and the one is taken that is least correlated with those of the words before. Words that are near count more.
+
+    Args:
+        block: The number of a block of successive words.
+        n_orders: R.
+        seed: Any integer.
+        antithetic: Whether only the first order of each pair is wanted. The second one has the mirror image.
+        n_choices: The number of choices for each word.
+
+    Returns:
+        Numbers from 0 to R - 1, shape (words of a block, orders).
+
+    References:
+        Owen (1994) on Latin hypercubes with small correlations [owen-1994].
+    """
+    # Invariant: for each word, any part is as likely as another in each order. Three words, R = 4, pairs, twice the
+    # distances from the middle: the first word has (3, 1), and the choices of the second are (3, 1), with the product
+    # 9 + 1, and (1, -3), with 3 - 3. The latter is taken. All are integers, so every machine takes the same choice.
+    numbers = torch.arange(block * _WORDS_AT_ONCE, (block + 1) * _WORDS_AT_ONCE, device="cpu")[:, None]
+    n_drawn = n_orders // 2 if antithetic else n_orders
+    draws = torch.arange(n_choices * n_drawn, device="cpu").reshape(n_choices, 1, n_drawn)
+    parts = scramble(seed, numbers, 3 * draws).argsort(dim=-1).argsort(dim=-1)
+    if antithetic:
+        # A pair takes a part and its mirror image; which comes first is drawn for each word.
+        swapped = scramble(seed, numbers, 3 * draws + 2) >= 2**62
+        parts = torch.where(swapped, n_orders - 1 - parts, parts)
+    choices: Integers = 2 * parts.numpy() - (n_orders - 1)
+    taken = choices[0].copy()
+    total = max(1, int((taken[0] ** 2).sum()))
+    for word in range(1, _WORDS_AT_ONCE):
+        correlations = _CORRELATED * np.abs(choices[:, word] @ taken[:word].T) // total
+        badness = correlations**2 @ (_CORRELATED // np.arange(word, 0, -1))
+        taken[word] = choices[badness.argmin(), word]
+    chosen: Integers = (taken + n_orders - 1) // 2
+    return chosen
 
 
 def _integer(name: str, value: int) -> int:

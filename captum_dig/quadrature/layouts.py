@@ -32,13 +32,14 @@ class LaidPaths:
     Args:
         spacing: How the pieces of a path are laid on [0, 1].
         rule: The rule that places nodes.
+        inside: Whether nodes lie evenly between the ends of a path instead, at k / (K + 1).
 
     Attributes:
         n_paths: The number of paths so far.
     """
 
-    def __init__(self, spacing: Spacing, rule: QuadratureRule) -> None:
-        self._by_length, self._rule = spacing == "arc" or rule.by_length, rule
+    def __init__(self, spacing: Spacing, rule: QuadratureRule, *, inside: bool = False) -> None:
+        self._by_length, self._rule, self._inside = spacing == "arc" or rule.by_length, rule, inside
         self._layouts: list[_Layout] = []
         self.n_paths = 0
 
@@ -65,8 +66,14 @@ class LaidPaths:
             self._layouts.append(_Layout.of(bundle, self.n_paths, laid))
             self.n_paths += bundle.n_paths
             shares += list(laid)
-        nodes = [self._rule(each, count).nodes for each, count in zip(shares, counts, strict=True)]
+        nodes = [self._nodes(each, count) for each, count in zip(shares, counts, strict=True)]
         return np.repeat(np.arange(first, self.n_paths), counts)[:, None], np.concatenate(nodes)
+
+    def _nodes(self, shares: Array, n_steps: int) -> Array:
+        """The nodes on a path, shape (n_steps, B)."""
+        if not self._inside:
+            return self._rule(shares, n_steps).nodes
+        return np.tile(np.arange(1, n_steps + 1)[:, None] / (n_steps + 1), shares.shape[1])
 
     def points(self, which: int, path: Integers, position: Array) -> Tensor:
         """Return points of an input.

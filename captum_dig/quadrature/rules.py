@@ -43,7 +43,9 @@ class QuadratureRule(ABC):
         known_sums: Whether attributions take the outputs at the nodes, too. Then only the nodes of the rule count: sums
             are known from node to node.
         refines: Whether the nodes that `cells` places are only the first, and the others go where the error is.
-        nodes_per_path: The number of gradients for each path of an ensemble whose number of paths is free.
+        n_shared: The number of gradients that the paths of an ensemble share: 0, or 2 at the baseline and at the input.
+            The other nodes then lie evenly between both, instead of where `cells` places them. Known sums only.
+        nodes_per_path: The number of gradients on each path of an ensemble whose number of paths is free.
 
     Example:
         >>> RULES["riemann_middle"](np.ones((1, 1)), n_steps=2).nodes[:, 0].tolist()
@@ -53,11 +55,17 @@ class QuadratureRule(ABC):
     by_length: ClassVar[bool] = False
     known_sums: ClassVar[bool] = False
     refines: ClassVar[bool] = False
+    n_shared: ClassVar[int] = 0
     nodes_per_path: ClassVar[int] = 12
 
     @abstractmethod
     def cells(self, lengths: Array, n_steps: int) -> Cells:
         """Place the cells: lengths of shape (S, B), each column summing to 1, to `n_steps` cells of [0, 1]."""
+
+    @final
+    def n_paths(self, n_steps: int) -> int:
+        """Return the number of paths for which there are gradients, where it is free; below 1 if there are too few."""
+        return (n_steps - self.n_shared) // self.nodes_per_path
 
     @final
     def __call__(self, lengths: Array, n_steps: int) -> Cells:
@@ -179,7 +187,8 @@ class KnownSums(Riemann):
 
     place: float = 0.5
     known_sums: ClassVar[bool] = True
-    nodes_per_path: ClassVar[int] = 4
+    n_shared: ClassVar[int] = 2
+    nodes_per_path: ClassVar[int] = 3
 
 
 @dataclass(frozen=True)

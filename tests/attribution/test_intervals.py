@@ -44,11 +44,11 @@ def point(knots, breaks, time):
     return np.array([np.interp(time, breaks, column) for column in knots.reshape(len(knots), -1).T])
 
 
-def naive(function, knots, n_nodes):
+def naive(function, knots, n_nodes, *, with_ends=False):
     """One path, interval by interval and element by element; knots of shape (P, W, F)."""
     lengths = np.sqrt((np.diff(knots, axis=0) ** 2).sum(axis=(1, 2)))
     breaks = np.concatenate([[0.0], np.cumsum(lengths) / lengths.sum()])
-    times = (np.arange(n_nodes) + 0.5) / n_nodes
+    times = np.arange(1, n_nodes + 1) / (n_nodes + 1) if with_ends else (np.arange(n_nodes) + 0.5) / n_nodes
     shape = knots.shape[1:]
     gradients, outputs = [], []
     for time in [0.0, *times, 1.0]:
@@ -56,9 +56,12 @@ def naive(function, knots, n_nodes):
         output = function(x)
         outputs.append(float(output.detach()))
         gradients.append(torch.autograd.grad(output.sum(), x)[0].numpy().ravel())
-    gradients = np.array(gradients[1:-1])
-    errors = sizes = 0.0
     stations, total = [0.0, *times, 1.0], np.zeros(np.prod(shape))
+    if with_ends:
+        times, gradients = np.array(stations), np.array(gradients)
+    else:
+        gradients = np.array(gradients[1:-1])
+    errors = sizes = 0.0
     for i, (begin, end) in enumerate(itertools.pairwise(stations)):
         middle, width = (begin + end) / 2, end - begin
         first, second = (
@@ -68,11 +71,11 @@ def naive(function, knots, n_nodes):
         estimate, linear = np.zeros_like(total), np.zeros_like(total)
         for element in range(len(total)):
             values = gradients[:, element]
-            left, right = max(i - 1, 0), min(i, n_nodes - 1)
+            left, right = (i, i + 1) if with_ends else (max(i - 1, 0), min(i, n_nodes - 1))
             slopes = [slope(times, values, k) for k in (left, right)]
             # Beyond the first and the last node the gradient goes on straight, and the linear one is constant.
-            low = values[left] if i > 0 else values[0] - width * slopes[0]
-            high = values[right] if i < n_nodes else values[-1] + width * slopes[1]
+            low = values[left] if times[left] == begin else values[0] - width * slopes[0]
+            high = values[right] if times[right] == end else values[-1] + width * slopes[1]
             cubic = hermite(low, high, *slopes, width).integ()
             estimate[element] = (
                 2 * (cubic(0.5) - cubic(0)) * first[element] + 2 * (cubic(1) - cubic(0.5)) * second[element]
@@ -93,7 +96,9 @@ def handed_out(known_sum, words):
     """The residual, the words' elements with it, and the shares of the words."""
     residual = known_sum - words.sum()
     shares = np.abs(words.sum(axis=1)) / np.abs(words.sum(axis=1)).sum()
-    within = np.abs(words) / np.abs(words).sum(axis=1, keepdims=True)
+    sizes = np.abs(words).sum(axis=1, keepdims=True)
+    # A word that does not move has no share.
+    within = np.abs(words) / np.where(sizes > 0, sizes, 1)
     return residual, words + residual * shares[:, None] * within, shares
 
 
@@ -105,6 +110,61 @@ def test_it_equals_the_naive_reference(path, n_steps):
     found = DiscretizedIntegratedGradients(curved, path).integrate(ONE, START, n_steps=n_steps)
     np.testing.assert_allclose(found.attributions[0], expected, rtol=1e-9, atol=1e-11)
     assert float(found.error_percent) == pytest.approx(error_percent, rel=1e-9)
+
+
+@pytest.mark.parametrize("rows", [None, 1, 5])
+def test_many_paths_share_the_gradients_at_both_ends(rows):
+    path = StaggeredPath(StraightLine(), n_orders=4)
+    (bundle,) = path.bundles((ONE,), (START,))
+    # 2 at the ends, and 3 inside each path.
+    by_path = [naive(curved, knots.numpy(), 3, with_ends=True) for knots in bundle.knots()[:, :, 0]]
+    seen = []
+
+    def recorded(x):
+        seen.append(x.detach())
+        return curved(x)
+
+    dig = DiscretizedIntegratedGradients(recorded, path)
+    found = dig.integrate(ONE, START, n_steps=14, internal_batch_size=rows)
+    np.testing.assert_allclose(
+        found.attributions[0], np.mean([scores for scores, _ in by_path], axis=0), rtol=1e-6, atol=1e-8
+    )
+    # Their gradients come with the outputs that known sums need: no point is run twice.
+    points = torch.cat(seen)
+    assert len(points) == len(points.flatten(1).unique(dim=0)) == 14
+    assert torch.equal(points[:2], torch.cat([START, ONE]))
+
+
+def test_an_end_without_a_gradient_is_left_out():
+    # The length of a vector has no gradient at 0.
+    def length(x):
+        return x.flatten(1).square().sum(dim=1).sqrt()
+
+    path, x = StaggeredPath(StraightLine(), n_orders=4), ONE.repeat(2, 1, 1)
+    base = torch.cat([torch.zeros_like(ONE), START])
+    dig = DiscretizedIntegratedGradients(length, path)
+    found = dig.integrate(x, base, n_steps=30).attributions
+    torch.testing.assert_close(found.sum(dim=(1, 2)), length(x) - length(base))
+    torch.testing.assert_close(found, dig.attribute(x, base, n_steps=6000), rtol=0, atol=0.05)
+    for one in range(2):
+        alone = dig.integrate(x[[one]], base[[one]], n_steps=30).attributions
+        torch.testing.assert_close(found[[one]], alone, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n_orders", "n_steps", "shared"), [(1, 24, False), (2, 24, False), (4, 5, False), (4, 6, True)]
+)
+def test_ends_are_shared_where_it_saves_gradients(n_orders, n_steps, shared):
+    path = StaggeredPath(StraightLine(), n_orders=n_orders, antithetic=n_orders > 1)
+    seen = []
+
+    def recorded(x):
+        seen.append(x.detach())
+        return curved(x)
+
+    found = DiscretizedIntegratedGradients(recorded, path).integrate(ONE, START, n_steps=n_steps)
+    assert sum(map(len, seen)) == n_steps + (0 if shared else 2)
+    assert found.n_steps == n_steps
 
 
 def test_a_quadratic_function_on_a_line_is_exact_from_two_gradients_on():

@@ -226,13 +226,15 @@ def test_language_models():
 def test_the_estimate_is_about_the_error():
     path = StaggeredPath(StraightLine(), n_orders=4)
     dig = DiscretizedIntegratedGradients(curved, path)
-    exact = dig.attribute(X, BASE, n_steps=2000)
-    for n_steps in (12, 48):
-        found = dig.integrate(X, BASE, n_steps=n_steps)
+    x = torch.randn(40, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    exact = dig.attribute(x, BASE[:1], n_steps=2000)
+    for n_steps in (32, 96):
+        found = dig.integrate(x, BASE[:1], n_steps=n_steps)
         got = found.attributions
-        assert torch.equal(got, known(curved, path, n_steps=n_steps))
+        torch.testing.assert_close(got, known(curved, path, x, BASE[:1], n_steps=n_steps))
         true = 100 * (got - exact).sum(dim=2).abs().sum(dim=1) / exact.sum(dim=2).abs().sum(dim=1)
-        assert (true < 2 * found.error_percent + 0.1).all()
+        assert (true < 2 * found.error_percent).float().mean() >= 0.9
+        assert (true > found.error_percent / 30).float().mean() >= 0.9
     linear = DiscretizedIntegratedGradients(lambda x: x.sum(dim=(1, 2)), path)
     assert float(linear.integrate(X, BASE, n_steps=4).error_percent.max()) < 1e-3
     assert linear.integrate(BASE, BASE, n_steps=4).error_percent.tolist() == [0, 0, 0]
@@ -284,11 +286,11 @@ def test_no_gradient_and_few_outputs_more_than_the_steps():
         rows.append(len(x))
         return curved(x)
 
-    together = known(counted, StaggeredPath(StraightLine(), seed=0), n_steps=12)
-    # Both ends at once, and the nodes of all paths.
+    together = known(counted, StaggeredPath(StraightLine(), seed=0), n_steps=14)
+    # Both ends at once, whose gradients count, and the nodes of all paths.
     assert rows == [6, 36]
     rows.clear()
-    few = known(counted, StaggeredPath(StraightLine(), seed=0), n_steps=12, internal_batch_size=4)
+    few = known(counted, StaggeredPath(StraightLine(), seed=0), n_steps=14, internal_batch_size=4)
     assert rows[:2] == [3, 3]
     assert max(rows) == 3
     torch.testing.assert_close(few, together)

@@ -156,6 +156,29 @@ def test_starts_are_uniform_and_independent():
     assert float((correlation - torch.eye(5)).abs().max()) < 0.06
 
 
+@pytest.mark.parametrize(("n_orders", "antithetic"), [(4, True), (14, True), (9, False)])
+def test_starts_of_near_words_are_hardly_correlated(n_orders, antithetic):
+    def mean_square(n_choices):
+        found = []
+        for seed in range(8):
+            centered = draw(torch.arange(130), n_orders, seed, antithetic, n_choices) - 0.5
+            unit = centered / centered.norm(dim=0)
+            found.append((unit[:, 1:] * unit[:, :-1]).sum(dim=0).square())
+        return float(torch.cat(found).mean())
+
+    n_free = n_orders // 2 if antithetic else n_orders - 1
+    assert mean_square(1) == pytest.approx(1 / n_free, rel=0.15)
+    assert mean_square(16) < 0.35 / n_free
+
+
+@pytest.mark.parametrize("antithetic", [True, False])
+def test_a_choice_among_starts_leaves_each_word_uniform(antithetic):
+    starts = torch.stack([draw(torch.arange(3), 4, seed, antithetic) for seed in range(2000)])
+    for order, word in itertools.product(range(4), range(3)):
+        counts = (4 * starts[:, order, word]).long().bincount(minlength=4)
+        assert float((counts / 2000 - 0.25).abs().max()) < 0.05
+
+
 def test_padding_and_still_words_change_nothing():
     path = StaggeredPath(WORDS, 0.5, seed=4)
     padded_x, padded_base = torch.cat([X, ROWS[None, 8:11]], dim=1), torch.cat([BASE, ROWS[None, 8:11]], dim=1)

@@ -481,8 +481,8 @@ def test_the_default_is_staggered(explainer):
     assert (result.settings.strategy, result.settings.seed, result.settings.n_anchors) == ("staggered", 0, 0)
     assert result.anchors == ((),) * len(result.tokens)
     assert result.delta_percent < 1e-3
-    twelve = StaggeredPath(StraightLine(), n_orders=12)
-    for path in (StaggeredPath(StraightLine()), twelve):
+    fourteen = StaggeredPath(StraightLine(), n_orders=14)
+    for path in (StaggeredPath(StraightLine()), fourteen):
         assert explainer.explain(TEXT, strategy=path, n_steps=48).token_scores == result.token_scores
     assert len(result.word_errors) == len(result.words)
     assert min(result.word_errors) > 0

@@ -1,0 +1,69 @@
+"""Ends: the outputs at the baselines and at the inputs, and the gradients there that the paths of an ensemble share.
+
+Takes the model's gradients and outputs at both ends; says which of them may be used. `calls` makes it, and `streaming`
+and `refining` begin with it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from captum_dig.paths.bundles import Bundle
+from captum_dig.quadrature import QuadratureRule
+
+# Two gradients serve all paths, and each path is as accurate with one node less.
+_FEWEST_PATHS = 3
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The outputs at both ends, and perhaps the gradients.
+
+    Attributes:
+        outputs: Those at the baselines and at the inputs, shape (2, B).
+        gradients: Of each input, shape (2, B, ...); None where the output does not depend on it, or if they were not
+            taken.
+        usable: Where the gradients may be used, shape (2, B); None if they were not taken.
+    """
+
+    outputs: Tensor
+    gradients: tuple[Tensor | None, ...]
+    usable: npt.NDArray[np.bool_] | None = None
+
+    @classmethod
+    def with_gradients(cls, outputs: Tensor, gradients: Sequence[Tensor | None]) -> "Ends":
+        """Mark the gradients of an example at an end as unusable if one of them is not finite.
+
+        A function such as the length of a vector has no gradient at 0, where baselines often are.
+        """
+        finite = [each.isfinite().flatten(2).all(dim=-1) for each in gradients if each is not None]
+        usable = torch.stack([torch.ones_like(outputs, dtype=torch.bool), *finite]).all(dim=0)
+        return cls(outputs, tuple(_only(each, usable) for each in gradients), usable.cpu().numpy())
+
+    @property
+    def n_gradients(self) -> int:
+        """The number of gradients that were taken for each example: 0 or 2."""
+        return 0 if self.usable is None else len(self.usable)
+
+
+def share_ends(rule: QuadratureRule, bundles: Sequence[Bundle], n_steps: int) -> bool:
+    """Return whether the paths of bundles share gradients at both ends, among `n_steps` in all."""
+    n_paths = sum(bundle.n_paths for bundle in bundles)
+    return rule.n_shared > 0 and n_paths >= _FEWEST_PATHS and n_steps >= n_paths + rule.n_shared
+
+
+def joined(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """Join tensors along dimension 0; None if there is none."""
+    tensors = [part for part in parts if part is not None]
+    return torch.cat(tensors) if tensors else None
+
+
+def _only(gradients: Tensor | None, usable: Tensor) -> Tensor | None:
+    """Put 0 where gradients are not usable: a weight of 0 times NaN would be NaN."""
+    if gradients is None:
+        return None
+    return torch.where(usable.reshape(*usable.shape, *[1] * (gradients.dim() - 2)), gradients, 0)
