@@ -5,7 +5,7 @@ quadrature rule, and the time that a word moves. The same gradients are shared a
 
 - error: the relative L2 distance of word scores from those of 256 orders, the limit (median, and 90th percentile);
 - same top word: the share of sentences in which the word with the highest score is the same for all seeds;
-- covered: the share of words whose limit is within two standard errors of the score (for 6 pairs of orders and more);
+- covered: the share of words whose limit is within two errors of the score (for 6 pairs of orders and more);
 - tau: Kendall's rank correlation of the word scores of two seeds (mean over sentences and pairs of seeds).
 
 The last row is the default of `TextExplainer`, which takes gradients until the error and the spread are small.

@@ -114,6 +114,7 @@ class Call:
             n_steps,
             path_sum.error_percent,
             tuple(each.unflatten(0, (n_draws, -1)).mean(dim=1) for each in path_sum.by_path),
+            tuple(path_sum.integration_errors) or None,
         )
 
 

@@ -194,7 +194,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         known sums does not show it: it is 0 up to rounding. Two quantities are added up over the intervals between
         nodes, and halved. The first is the residual's size times the probability that two words, drawn by their shares,
         differ. The second is the change of the words' attributions with linear interpolation. The *spread* is the
-        standard error over the draws of a path with several orders.
+        standard error over the draws of a path with several orders. The error of a word combines both.
 
         Args:
             inputs: As for `attribute`.

@@ -118,7 +118,8 @@ class IntervalSum(PathSum):
     Two quantities measure the uncertainty of an interval: the size of its residual, and the *change*. The change adds
     up the sizes by which the words' attributions differ with linear interpolation. Their sum is the *indicator*. For
     the *error*, the residual is multiplied by the probability that two words, drawn by their shares, differ; the error
-    is half of the sum.
+    is half of the sum. A word's part in it is half of its change, and half of the residual times s (1 - s), where s is
+    its share.
 
     Args:
         paths: The paths that are averaged.
@@ -126,19 +127,21 @@ class IntervalSum(PathSum):
         options: As for `PathSum`.
 
     Attributes:
-        errors: The sum of the errors of the intervals, shape (B,).
+        integration_errors: The errors of each input's words, added up over the intervals, shape (B, W).
         measured: The sum of the sizes of the words' attributions over the intervals, shape (B,).
     """
 
     def __init__(self, paths: LaidPaths, ends: Sequence[Tensor], **options: bool) -> None:
         super().__init__(paths.n_paths, ends, **options)
         self._paths = paths
-        self.errors, self.measured = (self.totals[0].new_zeros(len(ends[0])) for _ in range(2))
+        self.integration_errors = [word_sums(torch.zeros_like(total)[None])[0] for total in self.totals]
+        self.measured = self.totals[0].new_zeros(len(ends[0]))
 
     @property
     def error_percent(self) -> Tensor:
         """The errors in percent of the attributions, (B,); 0 where nothing moves, NaN where they are not finite."""
-        return torch.where(self.measured == 0, 0, 100 * self.errors / self.measured)
+        errors = torch.cat(self.integration_errors, dim=-1).sum(dim=-1)
+        return torch.where(self.measured == 0, 0, 100 * errors / self.measured)
 
     def add_between(self, intervals: Intervals, gradients: Sequence[Tensor | None], outputs: Tensor) -> Tensor:
         """Add the attributions of intervals.
@@ -195,21 +198,22 @@ class IntervalSum(PathSum):
         words = torch.cat([each.words for each in estimates.values()], dim=-1)
         linear = torch.cat([each.linear for each in estimates.values()], dim=-1)
         residual, shares, attributed = _corrected(known, words, moved)
-        change = (attributed - _corrected(known, linear, moved)[2]).abs().sum(dim=-1)
+        change = (attributed - _corrected(known, linear, moved)[2]).abs()
         # NaN in one word leaves the others without a residual.
         handed_out = shares * residual.nan_to_num(nan=0.0, posinf=math.inf, neginf=-math.inf)[..., None]
-        corrections = handed_out.split([each.words.shape[-1] for each in estimates.values()], dim=-1)
-        for (which, each), correction in zip(estimates.items(), corrections, strict=True):
+        # A residual that can only be that of one word is no error.
+        errors = (residual.abs()[..., None] * shares * (1 - shares) + change).sum(dim=0) / 2
+        counts = [each.words.shape[-1] for each in estimates.values()]
+        parted = zip(estimates.items(), handed_out.split(counts, dim=-1), errors.split(counts, dim=-1), strict=True)
+        for (which, each), correction, error in parted:
             # Explicit sizes: there may be no word at all.
             elements = each.elements.reshape(*correction.shape, self.totals[which].shape[2:].numel())
             within = _shares(elements, each.moved.reshape(elements.shape))
             parts = elements + within * correction[..., None]
             self.add_parts(which, parts.reshape(each.elements.shape), paths)
-        # A residual that can only be that of one word is no error.
-        two_words = (1 - shares.square().sum(dim=-1)).clamp(min=0)
-        self.errors += (residual.abs() * two_words + change).sum(dim=0) / 2
+            self.integration_errors[which] += error
         self.measured += attributed.abs().sum(dim=(0, 2))
-        return residual.abs() + change
+        return residual.abs() + change.sum(dim=-1)
 
 
 class _Estimate(NamedTuple):

@@ -137,6 +137,7 @@ class PathSum:
         means: The mean gradients; empty if they are not wanted.
         by_path: The attributions to the words of each input along each path by itself, shape (R, B, W); empty if they
             are not wanted.
+        integration_errors: The estimated errors of the words of each input, shape (B, W); empty without an estimate.
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class PathSum:
         self.totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
         self.means = [torch.zeros_like(total) for total in self.totals] if with_means else []
         self.by_path = [word_sums(total[None]).repeat(n_paths, 1, 1) for total in self.totals] if with_paths else []
+        self.integration_errors: list[Tensor] = []
 
     @property
     def error_percent(self) -> Tensor | None:

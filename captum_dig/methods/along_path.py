@@ -107,7 +107,8 @@ def _measured(found: Integral) -> Measured:
     """Add up the dimensions of each token."""
     (draws,) = found.draws
     scores = cast("Tensor", found.attributions).sum(dim=-1)
-    return Measured(scores, found.error_percent, draws, found.n_steps)
+    errors = None if found.integration_errors is None else found.integration_errors[0]
+    return Measured(scores, found.error_percent, draws, found.n_steps, errors)
 
 
 def _spreads(found: Measured, question: Question, plan: Plan) -> bool:

@@ -121,12 +121,15 @@ class Measured(NamedTuple):
         error_percent: The estimated error of the integration of each text, shape (B,); None without an estimate.
         draws: The scores along each independent draw of the path, shape (G, B, T); None for a method without draws.
         n_gradients: The number of gradients of each text; None for that of the plan.
+        integration_errors: The estimated error of the integration of each token, shape (B, T); None without an
+            estimate.
     """
 
     scores: Tensor
     error_percent: Tensor | None = None
     draws: Tensor | None = None
     n_gradients: int | None = None
+    integration_errors: Tensor | None = None
 
 
 class AttributionMethod(ABC):

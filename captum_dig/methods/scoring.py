@@ -28,6 +28,8 @@ class Scores:
         error_percent: The estimated error of the integration of each text; None for a method that has no estimate.
         draws: For each text the scores along each independent draw of the path, shape (G, T); None for a method that
             has too few to tell their spread.
+        integration_errors: For each text the estimated error of the integration of each token, shape (T,); None for a
+            method that has no estimate.
         converged: For each text with ``n_steps="auto"``, whether its error and spread came within the tolerances; None
             for a fixed number of gradients.
     """
@@ -36,6 +38,7 @@ class Scores:
     n_gradients: tuple[int, ...]
     error_percent: tuple[float, ...] | None = None
     draws: tuple[Tensor, ...] | None = None
+    integration_errors: tuple[Tensor, ...] | None = None
     converged: tuple[bool, ...] | None = None
 
 
@@ -161,6 +164,7 @@ def by_word(values: Tensor, words: Tensor | None) -> Tensor:
 def _mean(each: list[Measured], n_gradients: int | None = None) -> Measured:
     """The mean over baselines."""
     errors = [found.error_percent for found in each if found.error_percent is not None]
+    by_token = [found.integration_errors for found in each if found.integration_errors is not None]
     draws = [found.draws for found in each if found.draws is not None and len(found.draws) >= FEWEST_DRAWS]
     same = len(draws) == len(each) and len({len(one) for one in draws}) == 1
     return Measured(
@@ -168,6 +172,7 @@ def _mean(each: list[Measured], n_gradients: int | None = None) -> Measured:
         torch.stack(errors).mean(dim=0) if errors else None,
         torch.stack(draws).mean(dim=0) if same else None,
         sum(found.n_gradients or 0 for found in each) if n_gradients is None else n_gradients,
+        torch.stack(by_token).mean(dim=0) if by_token else None,
     )
 
 
@@ -175,10 +180,12 @@ def _joined(parts: list[Measured], converged: tuple[bool, ...] | None = None) ->
     """The texts of all parts, one behind the other."""
     errors = [part.error_percent for part in parts if part.error_percent is not None]
     draws = [draw for part in parts if part.draws is not None for draw in part.draws.unbind(dim=1)]
+    by_token = [row for part in parts if part.integration_errors is not None for row in part.integration_errors]
     return Scores(
         torch.cat([part.scores.to(torch.promote_types(part.scores.dtype, torch.float32)) for part in parts]),
         tuple(part.n_gradients or 0 for part in parts for _ in part.scores),
         tuple(torch.cat(errors).tolist()) if errors else None,
         tuple(draws) or None,
+        tuple(by_token) or None,
         converged,
     )

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from captum_dig.attribution.integral import standard_error
+from captum_dig.attribution.integral import word_error
 from captum_dig.errors import BaselineWarning
 from captum_dig.methods.base import AttributionMethod, Plan
-from captum_dig.methods.scoring import by_word, score
+from captum_dig.methods.scoring import Scores, by_word, score, spread_percent
 from captum_dig.models.encoding import Encoding, TextEncoder
 from captum_dig.models.model import TextModel
 from captum_dig.paths import PathGenerator
@@ -104,9 +104,7 @@ class BatchExplainer:
                     truncated=encoding.truncated,
                     start=encoding.start,
                     error_percent=None if scores.error_percent is None else scores.error_percent[number],
-                    word_errors=None
-                    if scores.draws is None
-                    else _word_errors(scores.draws[number], question.words_of(number)),
+                    **_errors(scores, number, question.words_of(number)),
                     converged=None if scores.converged is None else scores.converged[number],
                     fields=encoding.fields,
                     span=choice.span,
@@ -189,9 +187,16 @@ class BatchExplainer:
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
 
 
-def _word_errors(draws: Tensor, words: Tensor | None) -> tuple[float, ...]:
-    """The standard error of each word's score over the draws, from draws, (G, T), and numbers of words, (T,)."""
-    return tuple(standard_error(by_word(draws, words)).tolist())
+def _errors(scores: Scores, number: int, words: Tensor | None) -> dict[str, Any]:
+    """The errors of one text's words, and their spread over the draws, from numbers of words, (T,)."""
+    if scores.draws is None:
+        return {}
+    draws = by_word(scores.draws[number], words)
+    errors = None if scores.integration_errors is None else by_word(scores.integration_errors[number], words)
+    return {
+        "word_errors": tuple(word_error(draws, errors).tolist()),
+        "spread_percent": spread_percent(draws, by_word(scores.values[number], words)),
+    }
 
 
 def warn_of_other_rows(path: PathGenerator | None, vocabulary: Vocabulary, encodings: Sequence[Encoding]) -> None:

@@ -98,6 +98,7 @@ _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
     "start": integer,
     "error_percent": lambda name, value: None if value is None else real(name, value),
     "word_errors": lambda name, value: None if value is None else tuple_of(real)(name, value),
+    "spread_percent": lambda name, value: None if value is None else real(name, value),
     "converged": lambda name, value: None if value is None else flag(name, value),
     "fields": tuple_of(_field),
     "span": lambda name, value: None if value is None else span(name, value),
@@ -107,6 +108,7 @@ _CONVERTERS: dict[str, Callable[[str, Any], object]] = {
 _OPTIONAL = {
     "error_percent": None,
     "word_errors": None,
+    "spread_percent": None,
     "converged": None,
     "fields": (),
     "span": None,
@@ -143,8 +145,11 @@ class TextAttribution:
             one.
         error_percent: The estimated error of the integration, in percent of the scores' sizes, with known sums, whose
             scores always add up; else None.
-        word_errors: The standard error of each word's score over the orders of a staggered path; None for a path that
-            draws none, or too few.
+        word_errors: The error of each word's score: the standard error over the orders of a staggered path, and the
+            error of the integration, as the root of the sum of their squares; None for a path that draws no orders, or
+            too few.
+        spread_percent: The sum of the standard errors over the orders, in percent of the scores' sizes; None where
+            `word_errors` is.
         converged: With ``n_steps="auto"``, whether the error and the spread came within the tolerances; else None.
         fields: The names and places of the fields in `text`, where the sample has several; each stands on its own line.
         span: Start and end of the part of `text` that the explained number is about, such as an entity; None for all.
@@ -176,6 +181,7 @@ class TextAttribution:
     start: int = 0
     error_percent: float | None = None
     word_errors: tuple[float, ...] | None = None
+    spread_percent: float | None = None
     converged: bool | None = None
     fields: tuple[Field, ...] = ()
     span: tuple[int, int] | None = None
@@ -296,14 +302,6 @@ class TextAttribution:
         if change == 0.0:
             return 0.0 if self.delta == 0.0 else math.inf
         return 100.0 * abs(self.delta) / change
-
-    @property
-    def spread_percent(self) -> float | None:
-        """Give the standard errors of the words in percent of the sizes of their scores; None where there are none."""
-        if self.word_errors is None:
-            return None
-        size = sum(map(abs, self.word_scores))
-        return 100 * sum(self.word_errors) / size if size else 0.0
 
     def to_picture(self) -> Picture:
         """Cut the text into scored words and the slices between them, ready to draw.

@@ -37,7 +37,7 @@ COLUMNS: Final = (
     Column("baseline_value", "double", "The explained number at the baseline."),
     Column("words", "list<string>", "The words of the text."),
     Column("word_scores", "list<double>", "What each word adds to the explained number."),
-    Column("word_errors", "list<double>", "The standard error of each of these scores; null where there is none."),
+    Column("word_errors", "list<double>", "The error of each of these scores; null where there is none."),
     Column("word_starts", "list<int64>", "Where each word begins in the text, in characters."),
     Column("word_ends", "list<int64>", "Where each word ends."),
     Column("tokens", "list<string>", "The tokens that the model read."),
@@ -61,6 +61,7 @@ COLUMNS: Final = (
     Column("even_probability", "double", "The probability there."),
     Column("n_gradients", "int64", "The gradients that were taken."),
     Column("error_percent", "double", "The estimated error of the integration, in percent of the scores' sizes."),
+    Column("spread_percent", "double", "The standard errors over random orders, in percent of the scores' sizes."),
     Column("converged", "bool", "Whether both errors came within their tolerances; null for a fixed number of steps."),
     Column("settings", "string", "The other settings, as JSON."),
     Column("settings_hash", "string", "The hash of these; rows with another one are not comparable."),
@@ -73,7 +74,7 @@ _OF_TEXTS: Final = {"n_steps": "n_gradients", "baseline": "baseline"}
 # Columns that are a field of a result under the same name, or under another.
 _SAME: Final = (
     *("text", "word_scores", "word_errors", "tokens", "token_scores", "token_ids", "special", "anchors", "labels"),
-    *("probabilities", "start", "truncated", "error_percent", "converged", "baseline_value"),
+    *("probabilities", "start", "truncated", "error_percent", "spread_percent", "converged", "baseline_value"),
 )
 _RENAMED: Final = {"target": "target_index", "input_value": "value"}
 _PAIRS: Final = {"word_offsets": ("word_starts", "word_ends"), "offsets": ("token_starts", "token_ends")}

@@ -136,7 +136,7 @@ class Scale:
 
         Args:
             score: One score, or None where there is none.
-            error: Its standard error; None where it is not known.
+            error: Its error; None where it is not known.
 
         Returns:
             For instance ``"+0.312"``, ``"+0.312 ± 0.040"``, ``"not a number (nan)"`` or ``"not scored"``.
@@ -166,7 +166,7 @@ class Segment:
         score: The contribution of the slice to the explained output; None for no score (white space, text that the
             model did not read). NaN and infinity are kept, and drawn as such.
         note: A remark for the reader, shown with the slice.
-        error: The standard error of the score; None where it is not known.
+        error: The error of the score; None where it is not known.
         heading: The name of the field that begins here, drawn before the slice; empty for none.
         marked: Whether the explained number is about this slice, such as an entity.
         muted: Whether the slice belongs to a field that is not explained.
@@ -191,7 +191,7 @@ class Segment:
 
     @property
     def settled(self) -> bool:
-        """Whether the sign of the score is certain: two standard errors do not reach 0."""
+        """Whether the sign of the score is certain: two errors do not reach 0."""
         return self.score is None or not self.error or not abs(self.score) < 2 * self.error
 
 
@@ -329,7 +329,7 @@ def cut_text(
         text: The text.
         offsets: Start and end of each word, in characters: in order and without overlap.
         scores: One score for each word.
-        errors: The standard error of each score; None where they are not known.
+        errors: The error of each score; None where they are not known.
         rest_note: A remark on the text after the last word, for instance that it was cut off; white space gets none.
         fields: The fields of the text. Each has a heading, and is muted where no word of it has a score.
         span: Start and end of the part that is marked; None for none.

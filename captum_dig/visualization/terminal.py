@@ -106,10 +106,10 @@ class TerminalText:
         if self.picture.scale.maximum:
             yield _legend(self.picture, colored=colored)
         if not all(word.settled for word in ranked):
-            yield Text("? The sign is not settled: other orders of the words may give the other one.")
+            yield Text("? The sign is not settled: more gradients may give the other one.")
         if any(word.error is not None for word in ranked):
             sign = "+-" if options.ascii_only else "±"
-            yield Text(f"{sign} The standard error over the orders of the words.")
+            yield Text(f"{sign} The error of a score, from the orders of the words and from the integration.")
         if self.picture.footing or self.picture.numbers:
             yield Text()
         if self.picture.footing:

@@ -229,9 +229,9 @@ def _legend(picture: Picture) -> str:
     positive, negative = map(escaped, picture.sides)
     legend = f"{keys[0]} {positive}, {keys[1]} {negative}; fainter means less."
     if not all(word.settled for word in picture.words):
-        legend += " <sup>?</sup> The sign is not settled: other orders of the words may give the other one."
+        legend += " <sup>?</sup> The sign is not settled: more gradients may give the other one."
     if any(word.error is not None for word in picture.words):
-        legend += " Point at a word for its score ± its standard error over the orders of the words."
+        legend += " Point at a word for its score ± its error, from the orders of the words and from the integration."
     if any(not math.isfinite(word.score or 0.0) for word in picture.words):
         legend += ' <span class="cdig-word cdig-broken">Hatched</span>: the score is not a number.'
     return f'<div class="cdig-legend">{legend}</div>'

@@ -118,15 +118,33 @@ def test_the_mean_over_draws_is_the_attribution(path, rule):
     assert found.word_errors is None
 
 
-def test_the_spread_is_that_over_pairs_of_orders():
+def test_the_error_of_a_word_is_that_of_the_orders_and_that_of_the_integration():
     found = DiscretizedIntegratedGradients(curved, FREE).integrate(X, BASE, n_steps=2 + 3 * 2 * FEWEST_DRAWS)
-    (errors,) = found.word_errors
-    assert errors.shape == (3, 4)
-    torch.testing.assert_close(errors, standard_error(found.draws[0]))
-    # Two standard errors cover the mean over many orders for most words.
-    limit = known(curved, StaggeredPath(StraightLine(), n_orders=256, seed=9), n_steps=1024).sum(dim=-1)
-    far = (found.attributions.sum(dim=-1) - limit).abs() > 3 * errors + 0.02
-    assert int(far.sum()) <= 2
+    (errors,), (draws,), (integration,) = found.word_errors, found.draws, found.integration_errors
+    assert errors.shape == integration.shape == (3, 4)
+    torch.testing.assert_close(errors.square(), standard_error(draws).square() + integration.square())
+    # Two errors cover the mean over many orders for most words.
+    limit = known(curved, StaggeredPath(StraightLine(), n_orders=256, seed=9), n_steps=2048).sum(dim=-1)
+    far = (found.attributions.sum(dim=-1) - limit).abs() > 2 * errors
+    assert int(far.sum()) <= 1
+
+
+def test_the_errors_of_words_add_up_to_that_of_the_text():
+    dig = DiscretizedIntegratedGradients(lambda x, y: curved(x) * (1 + y.sum(dim=-1).sin().sum(dim=1)), FREE)
+    found = dig.integrate((X, X[:, :2]), (BASE, BASE[:, :2]), n_steps=20)
+    assert [one.shape for one in found.integration_errors] == [(3, 4), (3, 2)]
+    summed = sum(one.sum(dim=1) for one in found.integration_errors)
+    # In percent of sizes that are added up over intervals, and so are larger than those of the scores.
+    sizes = sum(one.sum(dim=-1).abs().sum(dim=1) for one in found.attributions)
+    assert (found.error_percent <= 100 * summed / sizes + 1e-4).all()
+    assert (found.error_percent > 0).all()
+    still = DiscretizedIntegratedGradients(curved, FREE).integrate(BASE, BASE, n_steps=48)
+    assert float(torch.cat([*still.word_errors, *still.integration_errors]).abs().max()) == 0
+    plain = DiscretizedIntegratedGradients(curved, StaggeredPath(StraightLine(), n_orders=12)).integrate(
+        X, BASE, n_steps=24, method="gausslegendre"
+    )
+    assert plain.integration_errors is None
+    torch.testing.assert_close(plain.word_errors[0], standard_error(plain.draws[0]))
 
 
 def test_a_free_number_of_orders_follows_the_gradients_and_the_rule():

@@ -335,7 +335,7 @@ def test_pictures_show_the_spread_and_mark_words_whose_sign_is_not_settled(expla
     assert page.count('cdig-open"') == len(settled) - sum(settled)
     assert page.count("the sign is not settled") == len(settled) - sum(settled)
     assert page.count("The sign is not settled") == 1
-    assert page.count("± its standard error over the orders") == 1
+    assert page.count("± its error, from the orders") == 1
     text = plain_text(picture, top=len(settled))
     shown = [word for word in picture.words if picture.scale.strength(word.score) >= 0.05]
     assert text.count(" ?\n") == sum(not word.settled for word in shown)

@@ -35,7 +35,13 @@ def through_numpy(row):
 RARE = {
     "regression": {"probabilities": (math.nan, math.nan)},
     "infinite": {"baseline_value": -math.inf, "input_value": math.nan},
-    "errors": {"word_errors": (0.5, 0.25, 0.0), "error_percent": 3.5, "converged": True, "span": (0, 1)},
+    "errors": {
+        "word_errors": (0.5, 0.25, 0.0),
+        "error_percent": 3.5,
+        "spread_percent": 7.5,
+        "converged": True,
+        "span": (0, 1),
+    },
     "even": {"even_baseline": ("mask", 0.4), "truncated": 3, "start": 7},
     "fields": {"fields": (("text", 0, 3), ("text_pair", 5, 12))},
 }
