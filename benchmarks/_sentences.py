@@ -7,24 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from benchmarks._measuring import environment
 from benchmarks.paper._settings import Setting, read
 from benchmarks.paths.study import SETTING
-from captum_dig import StaggeredPath, TextAttribution, TextExplainer
-from captum_dig.paths.staggered import draw
+from captum_dig import TextAttribution, TextExplainer
 
 TINY_TEXTS = ["A gorgeous, witty, seductive movie.", "The plot is dull and the acting is terrible."]
-
-
-class IndependentStarts(StaggeredPath):
-    """A staggered path whose words start independently of each other, as in version 0.1."""
-
-    def _starts(self, shape: torch.Size) -> Tensor:
-        places = torch.arange(shape[1])
-        return draw(places, self.n_paths, self.seed, self.antithetic, n_choices=1)[:, None].expand(-1, *shape)
 
 
 def sentence_parser(doc: str | None, tiny: str) -> argparse.ArgumentParser:

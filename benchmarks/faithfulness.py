@@ -28,8 +28,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from benchmarks._former import IndependentStarts
 from benchmarks._measuring import ends, rounded, write
-from benchmarks._sentences import TINY_TEXTS, IndependentStarts, explainer_of, given, reopened, setting_parser
+from benchmarks._sentences import TINY_TEXTS, explainer_of, given, reopened, setting_parser
 from benchmarks.paper._settings import Setting, read, texts_of
 from benchmarks.paper.page import BETTER
 from benchmarks.paths.study import BASELINES, SETTING

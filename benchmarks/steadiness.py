@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._former import IndependentStarts
 from benchmarks._measuring import rounded, write
-from benchmarks._sentences import IndependentStarts, distance, explain, given, load_setting, reopened, setting_parser
+from benchmarks._sentences import distance, explain, given, load_setting, reopened, setting_parser
 from captum_dig import StaggeredPath, StraightLine, TextAttribution, TextExplainer
 
 N_STEPS, N_SEEDS = 48, 3

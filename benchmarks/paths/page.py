@@ -141,7 +141,7 @@ share the gradients. At the same number of gradients, whose scores say best whic
   other numbers: {counts}. The first texts of each split; of IMDB the shortest.
 - *Protocol*: the default one. The top 20 % of tokens are taken away (comprehensiveness), replaced by the pad token (log-odds),
   or kept alone (sufficiency); special tokens stay. Every text is explained for the class that the model predicts.
-- *Paths*: staggered paths of width {WIDTH:g} and {N_ORDERS} orders; {N_ANCHORS} anchors for paths through words, where `TextExplainer` has 30 by default. Both were [chosen on dev
+- *Paths*: staggered paths of width {WIDTH:g} and {N_ORDERS} orders, whose words start independently of each other, as in version 0.1; {N_ANCHORS} anchors for paths through words, where `TextExplainer` has 30 by default. Both were [chosen on dev
   splits](#how-the-paths-were-chosen), the anchors for DIG greedy alone. 500 neighbours, words as candidates. All paths with
   `method="gausslegendre"`.
 - *Tests*: paired over texts, sign-flip tests and 95 % bootstrap intervals of the difference.

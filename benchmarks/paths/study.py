@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 import captum_dig
+from benchmarks._former import IndependentStarts
 from benchmarks._measuring import ends, environment, rounded, write
 from benchmarks.paper._settings import SMALL, Setting, texts_of
 from captum_dig import TextExplainer
@@ -44,7 +45,7 @@ from captum_dig.metrics import (
     token_error,
 )
 from captum_dig.models.question import Question
-from captum_dig.paths import EnsemblePath, MonotonicPath, PathGenerator, StaggeredPath
+from captum_dig.paths import EnsemblePath, MonotonicPath, PathGenerator
 from captum_dig.text.questions import ask
 
 # The four of the paper redone, and the one inside the package, wherever --models is.
@@ -73,10 +74,10 @@ def methods(explainer: TextExplainer) -> list[AttributionMethod]:
         PathMethod("dig_maxcount", explainer.path("maxcount")),
         PathMethod("dig_uniform", explainer.path("uniform")),
         PathMethod("dig_random_neighbor_x4", EnsemblePath(some)),
-        PathMethod("staggered", StaggeredPath(line, WIDTH, N_ORDERS)),
-        PathMethod(f"staggered_{MORE_ORDERS}", StaggeredPath(line, WIDTH, MORE_ORDERS)),
-        PathMethod("staggered_greedy", StaggeredPath(greedy, WIDTH, N_ORDERS)),
-        PathMethod("shapley_order", StaggeredPath(line, 0.0, N_ORDERS)),
+        PathMethod("staggered", IndependentStarts(line, WIDTH, N_ORDERS)),
+        PathMethod(f"staggered_{MORE_ORDERS}", IndependentStarts(line, WIDTH, MORE_ORDERS)),
+        PathMethod("staggered_greedy", IndependentStarts(greedy, WIDTH, N_ORDERS)),
+        PathMethod("shapley_order", IndependentStarts(line, 0.0, N_ORDERS)),
     ]
 
 
@@ -96,9 +97,9 @@ def grid(explainer: TextExplainer) -> list[AttributionMethod]:
     lengths = {m: MonotonicPath(vocabulary, "greedy", n_anchors=m, candidates=mask) for m in (10, 30, 100)}
     found: list[AttributionMethod] = [PathMethod("integrated_gradients", line)]
     for width, n_orders in itertools.product((0.0, 0.25, 0.5, 0.75), (2, 4, 8)):
-        found.append(PathMethod(f"staggered w={width} r={n_orders}", StaggeredPath(line, width, n_orders)))
+        found.append(PathMethod(f"staggered w={width} r={n_orders}", IndependentStarts(line, width, n_orders)))
     found += [
-        PathMethod(f"staggered_greedy w={width} r=4", StaggeredPath(lengths[30], width, 4))
+        PathMethod(f"staggered_greedy w={width} r=4", IndependentStarts(lengths[30], width, 4))
         for width in (0.25, 0.5, 0.75)
     ]
     found += [PathMethod(f"dig_greedy m={m}", path) for m, path in lengths.items()]
@@ -146,12 +147,12 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
         "dig_random_neighbor_x4": lambda seed: EnsemblePath(
             [explainer.path("random_neighbor", seed=4 * seed + k) for k in range(4)]
         ),
-        "staggered": lambda seed: StaggeredPath(line, WIDTH, N_ORDERS, seed),
-        f"staggered_{MORE_ORDERS}": lambda seed: StaggeredPath(line, WIDTH, MORE_ORDERS, seed),
-        "shapley_order": lambda seed: StaggeredPath(line, 0.0, N_ORDERS, seed),
+        "staggered": lambda seed: IndependentStarts(line, WIDTH, N_ORDERS, seed),
+        f"staggered_{MORE_ORDERS}": lambda seed: IndependentStarts(line, WIDTH, MORE_ORDERS, seed),
+        "shapley_order": lambda seed: IndependentStarts(line, 0.0, N_ORDERS, seed),
     }
     # What scores tend to with more gradients, and more orders.
-    many = StaggeredPath(line, WIDTH, 64, seed=99)
+    many = IndependentStarts(line, WIDTH, 64, seed=99)
     limits: dict[str, tuple[PathGenerator, int]] = {
         "integrated_gradients": (line, 300),
         "dig_greedy": (greedy, 300),
@@ -214,7 +215,7 @@ def draws(explainer: TextExplainer) -> list[AttributionMethod]:
     """Make staggered paths of several seeds, and the straight line."""
     line = explainer.path("straight_line")
     found: list[AttributionMethod] = [PathMethod("integrated_gradients", line)]
-    found += [PathMethod(f"staggered#{seed}", StaggeredPath(line, WIDTH, N_ORDERS, seed)) for seed in range(5)]
+    found += [PathMethod(f"staggered#{seed}", IndependentStarts(line, WIDTH, N_ORDERS, seed)) for seed in range(5)]
     return found
 
 
