@@ -1,6 +1,5 @@
 """The staggered path of version 0.1, which results of that version were measured with."""
 
-import torch
 from torch import Tensor
 
 from captum_dig import StaggeredPath
@@ -10,6 +9,5 @@ from captum_dig.paths.staggered import draw
 class IndependentStarts(StaggeredPath):
     """A staggered path whose words start independently of each other, as in version 0.1."""
 
-    def _starts(self, shape: torch.Size) -> Tensor:
-        places = torch.arange(shape[1])
-        return draw(places, self.n_paths, self.seed, self.antithetic, n_choices=1)[:, None].expand(-1, *shape)
+    def _draw(self, numbers: Tensor) -> Tensor:
+        return draw(numbers, self.n_paths, self.seed, self.antithetic, n_choices=1)

@@ -86,7 +86,10 @@ class Call:
         Args:
             rule: The rule for nodes on paths.
             bundles: The paths.
-            n_steps: The number of gradients. The ends are given to the model together if two steps are.
+            n_steps: The number of gradients. Both ends form one batch if two steps may.
+
+        Returns:
+            Outputs of shape (2, B), and gradients of shape (2, B, ...) for each input or None.
         """
         both = [torch.stack(pair) for pair in zip(self.starts, self.ends, strict=True)]
         together = n_steps >= 2 and (self.rows_at_once is None or 2 * len(self.ends[0]) <= self.rows_at_once)

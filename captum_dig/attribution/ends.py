@@ -15,7 +15,7 @@ from torch import Tensor
 from captum_dig.paths.bundles import Bundle
 from captum_dig.quadrature import QuadratureRule
 
-# Two gradients serve all paths, and each path is as accurate with one node less.
+# Sharing costs two gradients and saves about one on each path, so it pays from three paths on.
 _FEWEST_PATHS = 3
 
 
@@ -51,9 +51,9 @@ class Ends:
 
 
 def share_ends(rule: QuadratureRule, bundles: Sequence[Bundle], n_steps: int) -> bool:
-    """Return whether the paths of bundles share gradients at both ends, among `n_steps` in all."""
+    """Return whether the paths of bundles share two of `n_steps` gradients; each path needs a node of its own, too."""
     n_paths = sum(bundle.n_paths for bundle in bundles)
-    return rule.n_shared > 0 and n_paths >= _FEWEST_PATHS and n_steps >= n_paths + rule.n_shared
+    return rule.shares_ends and n_paths >= _FEWEST_PATHS and n_steps >= n_paths + rule.n_shared
 
 
 def joined(parts: Sequence[Tensor | None]) -> Tensor | None:

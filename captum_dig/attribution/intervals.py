@@ -31,7 +31,7 @@ class Intervals:
         path: The number of the path, shape (n, B).
         nodes: The numbers of four nodes: before the interval, at its begin, at its end, and after it, shape (4, n, B).
         position: The positions of these on [0, 1], likewise.
-        gradient: The numbers of their gradients, likewise; -1 where there is none.
+        gradient: The numbers of their gradients, likewise; -1 where there is none, or none that is usable.
         n_shared: The number of gradients that all paths share. They come first: 0 at the baseline and 1 at the input.
     """
 
@@ -64,6 +64,13 @@ class Intervals:
             [[0.0, 0.25], [0.25, 0.75], [0.75, 1.0]]
             >>> found.gradient[:, :, 0].T.tolist()
             [[-1, -1, 1, 0], [-1, 1, 0, -1], [1, 0, -1, -1]]
+
+            With the gradient at the baseline:
+
+            >>> only_baseline = np.array([[True], [False]])
+            >>> found = Intervals.between(np.array([[0], [0]]), np.array([[0.75], [0.25]]), 1, only_baseline)
+            >>> found.gradient[:, :, 0].T.tolist()
+            [[-1, 0, 3, 2], [0, 3, 2, -1], [3, 2, -1, -1]]
         """
         shape = (2 * n_paths, position.shape[1])
         side = np.tile([[-1.0], [1.0]], (n_paths, 1))
@@ -86,10 +93,8 @@ class Intervals:
         n_shared = 0 if at_ends is None else len(at_ends)
         # The number of the gradient of each node, shape (N + 2 R, B).
         at_nodes = np.broadcast_to(n_shared + np.arange(len(position))[:, None], position.shape)
-        none = np.full((2, shape[1]), -1)
-        numbers = np.concatenate(
-            [at_nodes, np.tile(none if at_ends is None else np.where(at_ends, [[0], [1]], none), (n_paths, 1))]
-        )
+        at_end = np.full((2, shape[1]), -1) if at_ends is None else np.where(at_ends, [[0], [1]], -1)
+        numbers = np.concatenate([at_nodes, np.tile(at_end, (n_paths, 1))])
         on_path = (places == clipped) & (paths[nodes, columns] == own)
         return cls(own, nodes, positions[nodes, columns], np.where(on_path, numbers[nodes, columns], -1), n_shared)
 
@@ -102,7 +107,7 @@ class Intervals:
         return Intervals(*own, self.n_shared)
 
     def numbered_from(self, first: int) -> "Intervals":
-        """Subtract `first` from the numbers of the gradients at nodes."""
+        """Subtract `first` from the numbers of the gradients at nodes; those before are gone, but for shared ones."""
         at_node = self.gradient >= self.n_shared
         return replace(self, gradient=np.where(at_node, self.gradient - first, self.gradient))
 

@@ -20,13 +20,15 @@ from captum_dig.quadrature.layouts import LaidPaths
 class Refinement:
     """Nodes on the paths of a batch, each example with its own, and the gradients and outputs there.
 
+    If three or more paths begin, they share the gradients at both ends, and so do paths that are added later.
+
     Between two neighbouring nodes of a path lies an interval. `add_nodes` halves the intervals with the largest
     indicators: the size of the residual, plus the change with linear interpolation.
 
     Args:
         call: The arguments of the call.
-        rule: Places the first nodes on each path.
-        n_steps: The number of the first nodes.
+        rule: Places the first nodes on each path, where the paths do not share their ends.
+        n_steps: The number of gradients to begin with, those at shared ends included.
         n_paths: The number of paths, where it is free.
 
     Attributes:

@@ -31,8 +31,8 @@ _ROUNDING = 1e-9
 _NEXT_BLOCK = 2**40
 # Starts are balanced among so many successive words, and one of so many choices is taken for each.
 _WORDS_AT_ONCE, _CHOICES = 64, 16
-# A correlation of 1 as an integer.
-_CORRELATED = 1024
+# A correlation or weight of 1 as an integer.
+_ONE = 1024
 
 
 class StaggeredPath(PathGenerator):
@@ -40,14 +40,15 @@ class StaggeredPath(PathGenerator):
 
     The elements along dimension 1 of the inputs are the words: tokens for inputs of shape (B, T, D), coordinates for
     (B, D). Word i moves along the inner path while the time goes from s_i to s_i + width, and rests before and after.
-    It takes the same time for each piece. The starts s_i are uniform on [0, 1 - width], and differ from word to word. A
+    It takes the same time for each piece. The starts s_i are uniform on [0, 1 - width]. A
     word whose input equals its baseline does not move. With ``width=1`` this is the inner path. With ``width=0`` one
     word moves at a time. A member then attributes to a word the change that it adds to the words before it, and the
     mean over many orders tends to Shapley values.
 
     Starts depend only on the seed, the order and the place of the word. Neither the batch nor padding behind a text
     changes a result. For each word the starts of all orders are spread evenly: one in each of `n_orders` equal parts
-    of [0, 1 - width]. The starts of different words are hardly correlated, above all those of near words.
+    of [0, 1 - width]. Over the orders, the starts of different words are nearly uncorrelated, above all those of near
+    words. Each start by itself is uniform. Two starts in one order depend on each other slightly: a small bias.
 
     A member has a knot for each time at which a word starts, passes a knot of the inner path, or stops. Points are made
     where a node is wanted: an attribution needs the times of the knots, but not the knots.
@@ -59,8 +60,8 @@ class StaggeredPath(PathGenerator):
         inner: The path of each word: any generator of a single path, such as `StraightLine` or `MonotonicPath`.
         width: How long a word moves, as a share of the whole time, in [0, 1].
         n_orders: The number of paths to average, at least 1, even if antithetic. None takes as many as there are
-            gradients for: one for every 3 gradients with known sums, and for every 12 with other rules. With
-            ``width=1`` all paths would be equal, and there is one.
+            gradients for. With known sums these are one for every 3, after the 2 at the ends; with other rules, one for
+            every 12. With ``width=1`` all paths would be equal, and there is one.
         seed: Any integer; two that differ by a multiple of 2**62 are equivalent.
         antithetic: Whether orders come in pairs, s and 1 - width - s: a word that is late in one is early in the other.
             In a text of two interchangeable words both then get the same score.
@@ -211,14 +212,17 @@ class StaggeredPath(PathGenerator):
     def _starts(self, shape: torch.Size) -> Tensor:
         """The starts of all orders as shares of 1 - width, shape (R, B, T), float64."""
         if self._words is None:
-            places = torch.arange(shape[1], device="cpu")
-            return draw(places, self.n_paths, self.seed, self.antithetic)[:, None].expand(-1, *shape)
+            return self._draw(torch.arange(shape[1], device="cpu"))[:, None].expand(-1, *shape)
         if self._words.shape != shape:
             raise ValueError(
                 f"inputs must have the batch and tokens of the words, {tuple(self._words.shape)}, got {tuple(shape)}; "
                 "group the path again for each batch"
             )
-        return draw(self._words, self.n_paths, self.seed, self.antithetic)
+        return self._draw(self._words)
+
+    def _draw(self, numbers: Tensor) -> Tensor:
+        """The starts of numbered words, shape (R, ...)."""
+        return draw(numbers, self.n_paths, self.seed, self.antithetic)
 
 
 class Windows:
@@ -376,9 +380,10 @@ def _parts(block: int, n_orders: int, seed: int, antithetic: bool, n_choices: in
     References:
         Owen (1994) on Latin hypercubes with small correlations [owen-1994].
     """
-    # Invariant: for each word, any part is as likely as another in each order. Three words, R = 4, pairs, twice the
-    # distances from the middle: the first word has (3, 1), and the choices of the second are (3, 1), with the product
-    # 9 + 1, and (1, -3), with 3 - 3. The latter is taken. All are integers, so every machine takes the same choice.
+    # Invariant: each start is uniform in each order. Correlations stay the same if the orders of all words are permuted
+    # or all words are mirrored, so the choice favors no part. Two words, R = 4, pairs; values are twice the distance
+    # from the middle, in parts. The first word has (3, 1). The second may take (3, 1), with the product 10, or (1, -3),
+    # with 0. It takes the latter. Integers make every machine take the same choice.
     numbers = torch.arange(block * _WORDS_AT_ONCE, (block + 1) * _WORDS_AT_ONCE, device="cpu")[:, None]
     n_drawn = n_orders // 2 if antithetic else n_orders
     draws = torch.arange(n_choices * n_drawn, device="cpu").reshape(n_choices, 1, n_drawn)
@@ -391,9 +396,9 @@ def _parts(block: int, n_orders: int, seed: int, antithetic: bool, n_choices: in
     taken = choices[0].copy()
     total = max(1, int((taken[0] ** 2).sum()))
     for word in range(1, _WORDS_AT_ONCE):
-        correlations = _CORRELATED * np.abs(choices[:, word] @ taken[:word].T) // total
-        badness = correlations**2 @ (_CORRELATED // np.arange(word, 0, -1))
-        taken[word] = choices[badness.argmin(), word]
+        correlations = _ONE * np.abs(choices[:, word] @ taken[:word].T) // total
+        penalties = correlations**2 @ (_ONE // np.arange(word, 0, -1))
+        taken[word] = choices[penalties.argmin(), word]
     chosen: Integers = (taken + n_orders - 1) // 2
     return chosen
 

@@ -43,8 +43,8 @@ class QuadratureRule(ABC):
         known_sums: Whether attributions take the outputs at the nodes, too. Then only the nodes of the rule count: sums
             are known from node to node.
         refines: Whether the nodes that `cells` places are only the first, and the others go where the error is.
-        n_shared: The number of gradients that the paths of an ensemble share: 0, or 2 at the baseline and at the input.
-            The other nodes then lie evenly between both, instead of where `cells` places them. Known sums only.
+        shares_ends: Whether three or more paths share one gradient at the baseline and one at the input. Their other
+            nodes then lie evenly between both, and not where `cells` places them. It needs known sums.
         nodes_per_path: The number of gradients on each path of an ensemble whose number of paths is free.
 
     Example:
@@ -55,12 +55,17 @@ class QuadratureRule(ABC):
     by_length: ClassVar[bool] = False
     known_sums: ClassVar[bool] = False
     refines: ClassVar[bool] = False
-    n_shared: ClassVar[int] = 0
+    shares_ends: ClassVar[bool] = False
     nodes_per_path: ClassVar[int] = 12
 
     @abstractmethod
     def cells(self, lengths: Array, n_steps: int) -> Cells:
         """Place the cells: lengths of shape (S, B), each column summing to 1, to `n_steps` cells of [0, 1]."""
+
+    @property
+    def n_shared(self) -> int:
+        """The number of gradients that paths share: at the baseline and at the input."""
+        return 2 if self.shares_ends else 0
 
     @final
     def n_paths(self, n_steps: int) -> int:
@@ -183,11 +188,11 @@ class CompositeGauss(QuadratureRule):
 
 @dataclass(frozen=True)
 class KnownSums(Riemann):
-    """The midpoint rule's nodes, with known sums of the attributions from node to node."""
+    """Known sums of the attributions from node to node: in the middles of equal cells, or between shared ends."""
 
     place: float = 0.5
     known_sums: ClassVar[bool] = True
-    n_shared: ClassVar[int] = 2
+    shares_ends: ClassVar[bool] = True
     nodes_per_path: ClassVar[int] = 3
 
 

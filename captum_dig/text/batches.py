@@ -84,6 +84,7 @@ class BatchExplainer:
         anchors = self._anchor_words(encodings)
         for number, choice in enumerate(questions.choices):
             encoding = encodings[choice.row]
+            word_errors, spread = _errors(scores, number, question.words_of(number))
             results[choice.row].append(
                 TextAttribution(
                     text=encoding.text,
@@ -104,7 +105,8 @@ class BatchExplainer:
                     truncated=encoding.truncated,
                     start=encoding.start,
                     error_percent=None if scores.error_percent is None else scores.error_percent[number],
-                    **_errors(scores, number, question.words_of(number)),
+                    word_errors=word_errors,
+                    spread_percent=spread,
                     converged=None if scores.converged is None else scores.converged[number],
                     fields=encoding.fields,
                     span=choice.span,
@@ -187,16 +189,20 @@ class BatchExplainer:
         return [tuple(() if mark else words[i] for i, mark in zip(e.ids, e.special, strict=True)) for e in encodings]
 
 
-def _errors(scores: Scores, number: int, words: Tensor | None) -> dict[str, Any]:
-    """The errors of one text's words, and their spread over the draws, from numbers of words, (T,)."""
+def _errors(scores: Scores, number: int, words: Tensor | None) -> tuple[tuple[float, ...] | None, float | None]:
+    """The errors of one text's words, and their spread in percent; None with too few draws.
+
+    Args:
+        scores: The scores of a batch.
+        number: The number of the text in it.
+        words: The number of the word of each token, shape (T,).
+    """
     if scores.draws is None:
-        return {}
+        return None, None
     draws = by_word(scores.draws[number], words)
     errors = None if scores.integration_errors is None else by_word(scores.integration_errors[number], words)
-    return {
-        "word_errors": tuple(word_error(draws, errors).tolist()),
-        "spread_percent": spread_percent(draws, by_word(scores.values[number], words)),
-    }
+    spread = spread_percent(draws, by_word(scores.values[number], words))
+    return tuple(word_error(draws, errors).tolist()), spread
 
 
 def warn_of_other_rows(path: PathGenerator | None, vocabulary: Vocabulary, encodings: Sequence[Encoding]) -> None:

@@ -61,7 +61,9 @@ COLUMNS: Final = (
     Column("even_probability", "double", "The probability there."),
     Column("n_gradients", "int64", "The gradients that were taken."),
     Column("error_percent", "double", "The estimated error of the integration, in percent of the scores' sizes."),
-    Column("spread_percent", "double", "The standard errors over random orders, in percent of the scores' sizes."),
+    Column(
+        "spread_percent", "double", "The sum of the standard errors over the orders, in percent of the scores' sizes."
+    ),
     Column("converged", "bool", "Whether both errors came within their tolerances; null for a fixed number of steps."),
     Column("settings", "string", "The other settings, as JSON."),
     Column("settings_hash", "string", "The hash of these; rows with another one are not comparable."),

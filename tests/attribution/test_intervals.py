@@ -61,7 +61,7 @@ def naive(function, knots, n_nodes, *, with_ends=False):
         times, gradients = np.array(stations), np.array(gradients)
     else:
         gradients = np.array(gradients[1:-1])
-    errors = sizes = 0.0
+    errors, sizes = np.zeros(len(total.reshape(shape))), 0.0
     for i, (begin, end) in enumerate(itertools.pairwise(stations)):
         middle, width = (begin + end) / 2, end - begin
         first, second = (
@@ -85,11 +85,11 @@ def naive(function, knots, n_nodes, *, with_ends=False):
         known_sum = outputs[i + 1] - outputs[i]
         residual, attributed, shares = handed_out(known_sum, estimate.reshape(shape))
         _, other, _ = handed_out(known_sum, linear.reshape(shape))
-        change = np.abs(attributed.sum(axis=1) - other.sum(axis=1)).sum()
-        errors += (abs(residual) * (1 - (shares**2).sum()) + change) / 2
+        change = np.abs(attributed.sum(axis=1) - other.sum(axis=1))
+        errors += (abs(residual) * shares * (1 - shares) + change) / 2
         sizes += np.abs(attributed.sum(axis=1)).sum()
         total += attributed.ravel()
-    return total.reshape(shape), 100 * errors / sizes
+    return total.reshape(shape), errors, sizes
 
 
 def handed_out(known_sum, words):
@@ -106,10 +106,11 @@ def handed_out(known_sum, words):
 @pytest.mark.parametrize("path", [StraightLine(), WORDS], ids=["line", "words"])
 def test_it_equals_the_naive_reference(path, n_steps):
     (bundle,) = path.bundles((ONE,), (START,))
-    expected, error_percent = naive(curved, bundle.knots()[0, :, 0].numpy(), n_steps)
+    expected, errors, sizes = naive(curved, bundle.knots()[0, :, 0].numpy(), n_steps)
     found = DiscretizedIntegratedGradients(curved, path).integrate(ONE, START, n_steps=n_steps)
     np.testing.assert_allclose(found.attributions[0], expected, rtol=1e-9, atol=1e-11)
-    assert float(found.error_percent) == pytest.approx(error_percent, rel=1e-9)
+    np.testing.assert_allclose(found.integration_errors[0][0], errors, rtol=1e-9, atol=1e-11)
+    assert float(found.error_percent) == pytest.approx(100 * errors.sum() / sizes, rel=1e-9)
 
 
 @pytest.mark.parametrize("rows", [None, 1, 5])
@@ -126,9 +127,10 @@ def test_many_paths_share_the_gradients_at_both_ends(rows):
 
     dig = DiscretizedIntegratedGradients(recorded, path)
     found = dig.integrate(ONE, START, n_steps=14, internal_batch_size=rows)
-    np.testing.assert_allclose(
-        found.attributions[0], np.mean([scores for scores, _ in by_path], axis=0), rtol=1e-6, atol=1e-8
-    )
+    scores, errors, sizes = (np.mean(parts, axis=0) for parts in zip(*by_path, strict=True))
+    np.testing.assert_allclose(found.attributions[0], scores, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.integration_errors[0][0], errors, rtol=1e-6, atol=1e-8)
+    assert float(found.error_percent) == pytest.approx(100 * errors.sum() / sizes, rel=1e-6)
     # Their gradients come with the outputs that known sums need: no point is run twice.
     points = torch.cat(seen)
     assert len(points) == len(points.flatten(1).unique(dim=0)) == 14

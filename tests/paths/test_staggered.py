@@ -148,7 +148,7 @@ def test_starts_are_spread_evenly_and_each_number_s_own(antithetic, seed, half):
         torch.testing.assert_close(starts[::2] + starts[1::2], torch.ones(half, 7).double())
 
 
-def test_starts_are_uniform_and_independent():
+def test_starts_are_uniform_and_uncorrelated_over_seeds():
     starts = torch.stack([draw(torch.arange(5), 4, seed, antithetic=True) for seed in range(3000)])
     torch.testing.assert_close(starts.mean(dim=0), torch.full((4, 5), 0.5).double(), rtol=0, atol=0.03)
     torch.testing.assert_close(starts.var(dim=0), torch.full((4, 5), 1 / 12).double(), rtol=0.1, atol=0)
