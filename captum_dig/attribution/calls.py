@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from captum_dig._captum import BaselineType, format_input_baseline, format_output, tensorize_baseline
-from captum_dig.attribution.ends import Ends, joined, share_ends
+from captum_dig.attribution.ends import Ends, share_ends
 from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.summing import Evaluations, PathSum
 from captum_dig.checks import at_least_one
@@ -66,7 +66,7 @@ class Call:
         for start in range(0, n_steps, at_once):
             yield slice(start, min(start + at_once, n_steps))
 
-    def evaluated(self, paths: LaidPaths, path: Integers, position: Array) -> tuple[list[Tensor | None], Tensor]:
+    def evaluated(self, paths: LaidPaths, path: Integers, position: Array) -> tuple[list[Tensor], Tensor]:
         """Return the gradients and outputs at n positions of paths.
 
         Args:
@@ -75,8 +75,7 @@ class Call:
             position: The positions on [0, 1], shape (n, B).
 
         Returns:
-            The gradient of each input, shape (n, B, ...), None where the output does not depend on it; and the outputs,
-            shape (n, B).
+            The gradient of each input, shape (n, B, ...), and the outputs, shape (n, B).
         """
         return self._evaluated([paths.points(which, path, position) for which in range(len(self.ends))])
 
@@ -89,19 +88,23 @@ class Call:
             n_steps: The number of gradients. Both ends form one batch if two steps may.
 
         Returns:
-            Outputs of shape (2, B), and gradients of shape (2, B, ...) for each input or None.
+            Outputs of shape (2, B), and gradients of shape (2, B, ...) or (0, B, ...) for each input.
         """
         both = [torch.stack(pair) for pair in zip(self.starts, self.ends, strict=True)]
         together = n_steps >= 2 and (self.rows_at_once is None or 2 * len(self.ends[0]) <= self.rows_at_once)
         parts = [both] if together else [[points[[at]] for points in both] for at in (0, 1)]
         if not share_ends(rule, bundles, n_steps):
-            return Ends(torch.cat([self.evaluations.outputs_at(part) for part in parts]), (None,) * len(both))
-        gradients, outputs = zip(*map(self._evaluated, parts), strict=True)
-        return Ends.with_gradients(torch.cat(outputs), [joined(each) for each in zip(*gradients, strict=True)])
+            outputs = [self.evaluations.outputs_at(part) for part in parts]
+            return Ends(torch.cat(outputs), tuple(points[:0] for points in both))
+        gradients, found = zip(*map(self._evaluated, parts), strict=True)
+        return Ends.with_gradients(torch.cat(found), [torch.cat(each) for each in zip(*gradients, strict=True)])
 
-    def _evaluated(self, points: Sequence[Tensor]) -> tuple[list[Tensor | None], Tensor]:
+    def _evaluated(self, points: Sequence[Tensor]) -> tuple[list[Tensor], Tensor]:
         """The gradients and outputs at points, shape (n, B, ...) for each input."""
-        return self.evaluations.gradients(points), self.evaluations.outputs(len(points[0]))
+        found = zip(self.evaluations.gradients(points), points, strict=True)
+        # With grad_kwargs={"allow_unused": True} an output may not depend on an input.
+        gradients = [torch.zeros_like(point) if each is None else each for each, point in found]
+        return gradients, self.evaluations.outputs(len(points[0]))
 
     def attributions(self, path_sum: PathSum) -> tuple[Tensor, ...]:
         """Return attributions; if they are not multiplied, divided by (inputs - baselines)."""

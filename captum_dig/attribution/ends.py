@@ -25,24 +25,25 @@ class Ends:
 
     Attributes:
         outputs: Those at the baselines and at the inputs, shape (2, B).
-        gradients: Of each input, shape (2, B, ...); None where the output does not depend on it, or if they were not
-            taken.
+        gradients: Of each input, shape (2, B, ...), or (0, B, ...) if they were not taken.
         usable: Where the gradients may be used, shape (2, B); None if they were not taken.
     """
 
     outputs: Tensor
-    gradients: tuple[Tensor | None, ...]
+    gradients: tuple[Tensor, ...]
     usable: npt.NDArray[np.bool_] | None = None
 
     @classmethod
-    def with_gradients(cls, outputs: Tensor, gradients: Sequence[Tensor | None]) -> "Ends":
+    def with_gradients(cls, outputs: Tensor, gradients: Sequence[Tensor]) -> "Ends":
         """Mark the gradients of an example at an end as unusable if one of them is not finite.
 
         A function such as the length of a vector has no gradient at 0, where baselines often are.
         """
-        finite = [each.isfinite().flatten(2).all(dim=-1) for each in gradients if each is not None]
-        usable = torch.stack([torch.ones_like(outputs, dtype=torch.bool), *finite]).all(dim=0)
-        return cls(outputs, tuple(_only(each, usable) for each in gradients), usable.cpu().numpy())
+        finite = [each.isfinite().reshape(*outputs.shape, -1).all(dim=-1) for each in gradients]
+        usable = torch.stack(finite).all(dim=0)
+        # Elsewhere they become 0: a weight of 0 times NaN would be NaN.
+        kept = [torch.where(usable.reshape(*usable.shape, *[1] * (each.dim() - 2)), each, 0) for each in gradients]
+        return cls(outputs, tuple(kept), usable.cpu().numpy())
 
     @property
     def n_gradients(self) -> int:
@@ -54,16 +55,3 @@ def share_ends(rule: QuadratureRule, bundles: Sequence[Bundle], n_steps: int) ->
     """Return whether the paths of bundles share two of `n_steps` gradients; each path needs a node of its own, too."""
     n_paths = sum(bundle.n_paths for bundle in bundles)
     return rule.shares_ends and n_paths >= _FEWEST_PATHS and n_steps >= n_paths + rule.n_shared
-
-
-def joined(parts: Sequence[Tensor | None]) -> Tensor | None:
-    """Join tensors along dimension 0; None if there is none."""
-    tensors = [part for part in parts if part is not None]
-    return torch.cat(tensors) if tensors else None
-
-
-def _only(gradients: Tensor | None, usable: Tensor) -> Tensor | None:
-    """Put 0 where gradients are not usable: a weight of 0 times NaN would be NaN."""
-    if gradients is None:
-        return None
-    return torch.where(usable.reshape(*usable.shape, *[1] * (gradients.dim() - 2)), gradients, 0)

@@ -5,7 +5,7 @@ Takes intervals, and the gradients and outputs at nodes; gives attributions and 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from captum_dig.paths.bundles import Array, Integers
 from captum_dig.quadrature.interpolation import half_weights
 from captum_dig.quadrature.layouts import LaidPaths
 
+# A shared gradient is not used in an interval where it makes the residual so many times larger, beyond the known sum.
+_CONTRADICTS = 2.0
 # Elements of the intervals that are summed at once.
 _BLOCK = 2**20
 
@@ -116,7 +118,8 @@ class IntervalSum(PathSum):
     """Estimates between neighbouring nodes, corrected to add up to the change of the output.
 
     Between two neighbouring nodes the attributions of all elements add up to the difference of the outputs there. The
-    estimate of an element is the integral of a cubic through the gradients, over the displacements of both halves. The
+    estimate of an element is the integral of a cubic through the gradients, over the displacements of both halves.
+    Gradients that paths share at their ends are left out where the known sum contradicts them. The
     *residual* is the known sum minus the sum of the estimates. It is handed out to words in proportion to the sizes of
     their estimates, and within a word in proportion to those of its elements.
 
@@ -148,13 +151,12 @@ class IntervalSum(PathSum):
         errors = torch.cat(self.integration_errors, dim=-1).sum(dim=-1)
         return torch.where(self.measured == 0, 0, 100 * errors / self.measured)
 
-    def add_between(self, intervals: Intervals, gradients: Sequence[Tensor | None], outputs: Tensor) -> Tensor:
+    def add_between(self, intervals: Intervals, gradients: Sequence[Tensor], outputs: Tensor) -> Tensor:
         """Add the attributions of intervals.
 
         Args:
             intervals: The intervals.
-            gradients: The gradients of each input, shape (G, B, ...), the shared ones first; None where the output does
-                not depend on it.
+            gradients: The gradients of each input, shape (G, B, ...), the shared ones first.
             outputs: The outputs at all nodes, with the ends behind them as in `Intervals.between`, shape (N + 2 R, B).
 
         Returns:
@@ -164,53 +166,82 @@ class IntervalSum(PathSum):
         parts = [intervals.take(slice(at, at + step)) for at in range(0, len(intervals), step)]
         return torch.cat([self._add_some(part, gradients, outputs) for part in parts])
 
-    def _add_some(self, intervals: Intervals, gradients: Sequence[Tensor | None], outputs: Tensor) -> Tensor:
+    def _add_some(self, intervals: Intervals, gradients: Sequence[Tensor], outputs: Tensor) -> Tensor:
         _, begin, end, _ = intervals.position
         middle = (begin + end) / 2
-        # Two halves of the cubic interpolation, then two of the linear one.
-        weights = np.concatenate(half_weights(intervals.position, intervals.gradient >= 0))
+        at = torch.from_numpy(intervals.nodes[1:3]).to(outputs.device)
+        known = (outputs.gather(0, at[1]) - outputs.gather(0, at[0])) / self.n_paths
         rows = torch.from_numpy(np.maximum(intervals.gradient, 0))
         columns = torch.from_numpy(np.arange(begin.shape[1]))
-        estimates: dict[int, _Estimate] = {}
+        paths = np.tile(intervals.path, (2, 1))
+        halves = np.concatenate([begin, middle]), np.concatenate([middle, end])
+        # For each input: the gradients around the intervals, and the displacements over both halves.
+        around: list[tuple[Tensor, Tensor]] = []
         for which, kept in enumerate(gradients):
-            if kept is None:
-                continue
             like = self.totals[which]
             nearby = kept[rows, columns].to(like.dtype).reshape(*rows.shape, like.shape[1:].numel())
+            moves = self._paths.moves(which, paths, *halves)
+            around.append((nearby, moves.reshape(2, *begin.shape, nearby.shape[-1]) / self.n_paths))
+        # Two halves of the cubic interpolation, then two of the linear one.
+        weights = np.concatenate(half_weights(intervals.position, self._used(intervals, known, around)))
+        estimates = []
+        for which, (nearby, moves) in enumerate(around):
+            like = self.totals[which]
             means = torch.einsum("hjnb,jnbe->hnbe", as_tensor(weights, like), nearby)
-            means = means.reshape(4, *begin.shape, *like.shape[1:])
-            # Both halves at once.
-            self.add_means(which, means[:2].flatten(0, 1), np.tile((end - begin) / (2 * self.n_paths), (2, 1)))
-            paths = np.concatenate([intervals.path, intervals.path])
-            moves = self._paths.moves(which, paths, np.concatenate([begin, middle]), np.concatenate([middle, end]))
-            moves = moves.reshape(2, *begin.shape, *like.shape[1:]) / self.n_paths
             moved = moves.abs().sum(dim=0)
             # An element that does not move gets 0, even where its gradient is NaN.
             cubic, linear = (torch.where(moved > 0, (mean * moves).sum(dim=0), 0) for mean in (means[:2], means[2:]))
-            estimates[which] = _Estimate(cubic, word_sums(cubic), word_sums(linear), moved)
-        if not estimates:
-            return outputs.new_zeros(begin.shape)
-        at = torch.from_numpy(intervals.nodes[1:3]).to(outputs.device)
-        known = (outputs.gather(0, at[1]) - outputs.gather(0, at[0])) / self.n_paths
+            # Both halves at once.
+            means = means[:2].reshape(-1, *like.shape)
+            self.add_means(which, means, np.tile((end - begin) / (2 * self.n_paths), (2, 1)))
+            shape = (*begin.shape, *like.shape[1:])
+            parts = (each.reshape(shape) for each in (cubic, linear, moved))
+            estimates.append(_Estimate.of(*parts))
         return self._hand_out(known, estimates, intervals.path)
 
-    def _hand_out(self, known: Tensor, estimates: Mapping[int, "_Estimate"], paths: Integers) -> Tensor:
+    def _used(
+        self, intervals: Intervals, known: Tensor, around: Sequence[tuple[Tensor, Tensor]]
+    ) -> npt.NDArray[np.bool_]:
+        """Choose the gradients to interpolate in each interval, shape (4, n, B): all, or all but the shared ones.
+
+        If the function is steep at the baseline, such as a norm near 0, the gradient there says little about the rest
+        of the interval, and the known sum contradicts it.
+        """
+        # Invariant: an interval without shared gradients keeps all. f(x) = x / (|x| + 0.001) from 0, the interval to
+        # x = 1/4, the gradients 1000 and 0.016: the estimate with both is 125, the known sum 1, and the residual
+        # without the shared one 1, too. As 124 > 2 * 1 + 1, the gradient 1000 is not used.
+        has = intervals.gradient >= 0
+        own = intervals.gradient >= intervals.n_shared
+        if (own == has).all():
+            return has
+        # The product of each gradient with each half's displacement gives the sum of an estimate with any weights.
+        products = torch.stack([torch.einsum("jnbe,hnbe->hjnb", nearby, moves) for nearby, moves in around]).sum(dim=0)
+        with_shared, without = (
+            (
+                known - (as_tensor(half_weights(intervals.position, used).cubic, products) * products).sum(dim=(0, 1))
+            ).abs()
+            for used in (has, own)
+        )
+        contradicted = with_shared > _CONTRADICTS * without + known.abs()
+        return np.where(contradicted.cpu().numpy(), own, has)
+
+    def _hand_out(self, known: Tensor, estimates: Sequence["_Estimate"], paths: Integers) -> Tensor:
         """Add estimates and residuals, and return the indicators of the intervals."""
         # Invariant: shares add up to 1 and no element gets more than the residual, so nothing blows up where
         # contributions cancel. Two words, estimates 3 and -1, known sum 6: the residual 4 goes 3 : 1, which makes 6 and
         # 0. A word that does not move has no share.
-        moved = torch.cat([word_sums(each.moved) for each in estimates.values()], dim=-1)
-        words = torch.cat([each.words for each in estimates.values()], dim=-1)
-        linear = torch.cat([each.linear for each in estimates.values()], dim=-1)
+        moved = torch.cat([word_sums(each.moved) for each in estimates], dim=-1)
+        words = torch.cat([each.words for each in estimates], dim=-1)
+        linear = torch.cat([each.linear for each in estimates], dim=-1)
         residual, shares, attributed = _corrected(known, words, moved)
         change = (attributed - _corrected(known, linear, moved)[2]).abs()
         # NaN in one word leaves the others without a residual.
         handed_out = shares * residual.nan_to_num(nan=0.0, posinf=math.inf, neginf=-math.inf)[..., None]
         # A residual that can only be that of one word is no error.
         errors = (residual.abs()[..., None] * shares * (1 - shares) + change).sum(dim=0) / 2
-        counts = [each.words.shape[-1] for each in estimates.values()]
-        parted = zip(estimates.items(), handed_out.split(counts, dim=-1), errors.split(counts, dim=-1), strict=True)
-        for (which, each), correction, error in parted:
+        counts = [each.words.shape[-1] for each in estimates]
+        parted = zip(estimates, handed_out.split(counts, dim=-1), errors.split(counts, dim=-1), strict=True)
+        for which, (each, correction, error) in enumerate(parted):
             # Explicit sizes: there may be no word at all.
             elements = each.elements.reshape(*correction.shape, self.totals[which].shape[2:].numel())
             within = _shares(elements, each.moved.reshape(elements.shape))
@@ -235,6 +266,11 @@ class _Estimate(NamedTuple):
     words: Tensor
     linear: Tensor
     moved: Tensor
+
+    @classmethod
+    def of(cls, cubic: Tensor, linear: Tensor, moved: Tensor) -> "_Estimate":
+        """Take estimates of elements with cubic and with linear interpolation, shape (n, B, ...) each."""
+        return cls(cubic, word_sums(cubic), word_sums(linear), moved)
 
 
 def _corrected(known: Tensor, words: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:

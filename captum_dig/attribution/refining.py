@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from captum_dig.attribution.calls import Call
-from captum_dig.attribution.ends import joined
 from captum_dig.attribution.integral import Integral
 from captum_dig.attribution.intervals import Intervals, IntervalSum
 from captum_dig.checks import at_least_one
@@ -66,9 +65,10 @@ class Refinement:
         if not self._call.path.free:
             raise ValueError(f"the number of orders must be free, got {self._call.path!r}; take n_orders=None")
         bundles, n_draws = self._call.lay(n_steps // self._rule.nodes_per_path, self._n_blocks)
+        nodes = self._paths.place(bundles, n_steps)
         self._n_blocks += 1
         self.n_draws += n_draws
-        self._evaluate(*self._paths.place(bundles, n_steps))
+        self._evaluate(*nodes)
 
     def add_nodes(self, n_steps: int) -> None:
         """Halve the intervals with the largest indicators.
@@ -120,7 +120,7 @@ class Refinement:
         self._intervals = None
         found = [self._call.evaluated(self._paths, path[some], position[some]) for some in self._call.blocks(len(path))]
         gradients, outputs = zip(*found, strict=True)
-        self._gradients = [joined(parts) for parts in zip(self._gradients, *gradients, strict=True)]
+        self._gradients = [torch.cat(parts) for parts in zip(self._gradients, *gradients, strict=True)]
         self._outputs = torch.cat([self._outputs, *outputs])
         self._path = np.concatenate([self._path, np.broadcast_to(path, position.shape)])
         self._position = np.concatenate([self._position, position])

@@ -6,10 +6,8 @@ on with more.
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from captum_dig.attribution.calls import Call
-from captum_dig.attribution.ends import joined
 from captum_dig.attribution.intervals import Intervals, IntervalSum
 from captum_dig.quadrature import QuadratureRule
 from captum_dig.quadrature.layouts import LaidPaths
@@ -48,13 +46,13 @@ def known_sum(call: Call, rule: QuadratureRule, n_steps: int, **options: bool) -
     # 1, and completes the others with the gradients 2 and 3, which were kept.
     at_nodes = intervals.gradient - ends.n_gradients
     first_gradient = np.where(at_nodes >= 0, at_nodes, n_nodes).min(axis=0)[:, 0]
-    kept: list[Tensor | None] = [None for _ in call.ends]
+    kept = [each[:0] for each in ends.gradients]
     for steps in reversed(list(call.blocks(n_nodes))):
         found, outputs[steps] = call.evaluated(paths, path[steps], position[steps])
-        gradients = [joined(parts) for parts in zip(ends.gradients, found, kept, strict=True)]
+        gradients = [torch.cat(parts) for parts in zip(ends.gradients, found, kept, strict=True)]
         ready = intervals.take(np.flatnonzero((steps.start <= first_gradient) & (first_gradient < steps.stop)))
         if len(ready):
             total.add_between(ready.numbered_from(steps.start), gradients, outputs)
         begin = slice(ends.n_gradients, ends.n_gradients + _KEPT)
-        kept = [None if each is None else each[begin].clone() for each in gradients]
+        kept = [each[begin].clone() for each in gradients]
     return total, n_draws

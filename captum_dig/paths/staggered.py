@@ -352,7 +352,7 @@ def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool, n_choices:
                 [0., 1., 2., 3.]], dtype=torch.float64)
     """
     blocks, own = (numbers // _WORDS_AT_ONCE).unique(return_inverse=True)
-    parts = np.stack([_parts(int(block), n_orders, seed, antithetic, n_choices) for block in blocks])
+    parts = _parts(tuple(blocks.tolist()), n_orders, seed, antithetic, n_choices)
     part = torch.from_numpy(parts)[own, numbers % _WORDS_AT_ONCE].movedim(-1, 0)
     order = torch.arange(len(part), device="cpu").reshape(-1, *[1] * numbers.dim())
     inside = scramble(seed, numbers[None], 3 * order + 1).to(torch.float64) / 2**63
@@ -360,22 +360,22 @@ def draw(numbers: Tensor, n_orders: int, seed: int, antithetic: bool, n_choices:
     return torch.stack([first, 1 - first], dim=1).flatten(0, 1) if antithetic else first
 
 
-@functools.lru_cache(maxsize=256)
-def _parts(block: int, n_orders: int, seed: int, antithetic: bool, n_choices: int) -> Integers:
-    """Choose the part of [0, 1], one of R equal ones, in which each word of a block starts in each order.
+@functools.lru_cache(maxsize=64)
+def _parts(blocks: tuple[int, ...], n_orders: int, seed: int, antithetic: bool, n_choices: int) -> Integers:
+    """Choose the part of [0, 1], one of R equal ones, in which each word of some blocks starts in each order.
 
     A Latin hypercube: a word visits the parts in an order of its own. Word after word, several such orders are drawn,
     and the one is taken that is least correlated with those of the words before. Words that are near count more.
 
     Args:
-        block: The number of a block of successive words.
+        blocks: The numbers of blocks of successive words.
         n_orders: R.
         seed: Any integer.
         antithetic: Whether only the first order of each pair is wanted. The second one has the mirror image.
         n_choices: The number of choices for each word.
 
     Returns:
-        Numbers from 0 to R - 1, shape (words of a block, orders).
+        Numbers from 0 to R - 1, shape (blocks, words of a block, orders).
 
     References:
         Owen (1994) on Latin hypercubes with small correlations [owen-1994].
@@ -384,21 +384,23 @@ def _parts(block: int, n_orders: int, seed: int, antithetic: bool, n_choices: in
     # or all words are mirrored, so the choice favors no part. Two words, R = 4, pairs; values are twice the distance
     # from the middle, in parts. The first word has (3, 1). The second may take (3, 1), with the product 10, or (1, -3),
     # with 0. It takes the latter. Integers make every machine take the same choice.
-    numbers = torch.arange(block * _WORDS_AT_ONCE, (block + 1) * _WORDS_AT_ONCE, device="cpu")[:, None]
+    first = torch.tensor(blocks, dtype=torch.int64, device="cpu") * _WORDS_AT_ONCE
+    numbers = (first[:, None] + torch.arange(_WORDS_AT_ONCE, device="cpu"))[:, :, None, None]
     n_drawn = n_orders // 2 if antithetic else n_orders
-    draws = torch.arange(n_choices * n_drawn, device="cpu").reshape(n_choices, 1, n_drawn)
+    draws = torch.arange(n_choices * n_drawn, device="cpu").reshape(n_choices, n_drawn)
     parts = scramble(seed, numbers, 3 * draws).argsort(dim=-1).argsort(dim=-1)
     if antithetic:
         # A pair takes a part and its mirror image; which comes first is drawn for each word.
         swapped = scramble(seed, numbers, 3 * draws + 2) >= 2**62
         parts = torch.where(swapped, n_orders - 1 - parts, parts)
+    # Shape (blocks, words, choices, orders).
     choices: Integers = 2 * parts.numpy() - (n_orders - 1)
-    taken = choices[0].copy()
-    total = max(1, int((taken[0] ** 2).sum()))
+    taken = choices[:, :, 0].copy()
+    total = max(1, int((np.arange(1 - n_orders, n_orders, 2) ** 2).sum()) // (2 if antithetic else 1))
     for word in range(1, _WORDS_AT_ONCE):
-        correlations = _ONE * np.abs(choices[:, word] @ taken[:word].T) // total
+        correlations = _ONE * np.abs(choices[:, word] @ taken[:, :word].swapaxes(1, 2)) // total
         penalties = correlations**2 @ (_ONE // np.arange(word, 0, -1))
-        taken[word] = choices[penalties.argmin(), word]
+        taken[:, word] = choices[np.arange(len(blocks)), word, penalties.argmin(axis=1)]
     chosen: Integers = (taken + n_orders - 1) // 2
     return chosen
 

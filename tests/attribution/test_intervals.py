@@ -9,7 +9,7 @@ import pytest
 import torch
 from numpy.polynomial import Polynomial
 
-from captum_dig import DiscretizedIntegratedGradients, StaggeredPath, StraightLine
+from captum_dig import DiscretizedIntegratedGradients, EnsemblePath, StaggeredPath, StraightLine
 from captum_dig.attribution.intervals import Intervals
 from captum_dig.quadrature import RULES, QuadratureRule
 from tests.attribution.test_summing import BASE, PATHS, WORDS, X, curved, known
@@ -151,6 +151,33 @@ def test_an_end_without_a_gradient_is_left_out():
     for one in range(2):
         alone = dig.integrate(x[[one]], base[[one]], n_steps=30).attributions
         torch.testing.assert_close(found[[one]], alone, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["known_sums", "adaptive"])
+@pytest.mark.parametrize("at_baseline", [True, False])
+def test_a_steep_end_is_contradicted_by_the_known_sum(rule, at_baseline):
+    # All words are divided by one length, which is 0 at an end but for a small number.
+    mix = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    weights = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+    def normalized(x):
+        length = (x.square().mean(dim=(1, 2), keepdim=True) + 1e-6).sqrt()
+        return ((x / length @ mix).tanh() * weights).flatten(1).sum(dim=1)
+
+    x, base = (ONE, torch.zeros_like(ONE)) if at_baseline else (torch.zeros_like(ONE), ONE)
+    dig = DiscretizedIntegratedGradients(normalized, StaggeredPath(StraightLine(), n_orders=8))
+    exact = dig.attribute(x, base, n_steps=4000, method="adaptive").sum(dim=-1)
+    found = dig.attribute(x, base, n_steps=34, method=rule).sum(dim=-1)
+    assert float((found - exact).abs().sum() / exact.abs().sum()) < 0.5
+
+
+def test_an_input_may_be_one_number_for_each_example():
+    path = EnsemblePath([StraightLine()] * 3)
+    x = torch.arange(3.0)
+    torch.testing.assert_close(known(lambda x: x**3, path, x, 0, n_steps=9), x**3)
+    pairs = torch.arange(18.0).reshape(3, 3, 2)
+    got = known(lambda x, y: x.flatten(1).sum(dim=1) * y, path, (pairs, x), (0, 0), n_steps=9)
+    torch.testing.assert_close(got[0].sum(dim=(1, 2)) + got[1], pairs.sum(dim=(1, 2)) * x, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_a_word_in_several_places_is_walked_once():
 
 
 def test_no_knots_are_made_for_an_attribution_along_a_staggered_line():
-    x, base = torch.randn(1, 200, 64), torch.zeros(1, 200, 64)
+    x, base = torch.randn(1, 200, 256), torch.zeros(1, 200, 256)
     dig = DiscretizedIntegratedGradients(lambda x: x.sum(dim=(1, 2)), StaggeredPath(StraightLine(), n_orders=24))
     made = []
 

@@ -105,6 +105,39 @@ def test_further_orders_are_other_orders_and_all_count_alike():
         DiscretizedIntegratedGradients(curved, StraightLine()).refine(X, BASE, n_steps=4).add_orders(4)
 
 
+def test_orders_that_cannot_be_added_leave_the_others():
+    refinement = DiscretizedIntegratedGradients(curved, FREE).refine(X, BASE, n_steps=14)
+    before = refinement.integral()
+    with pytest.raises(ValueError, match="n_steps must be at least 2, one for each path of the ensemble, got 1"):
+        refinement.add_orders(1)
+    after = refinement.integral()
+    torch.testing.assert_close(after.attributions, before.attributions)
+    assert (after.n_steps, len(after.draws[0])) == (14, len(before.draws[0]))
+
+
+@pytest.mark.filterwarnings("ignore:Multiple layers provided")
+@pytest.mark.parametrize("rule", ["known_sums", "adaptive"])
+@pytest.mark.parametrize("rows", [None, 1])
+def test_an_output_may_depend_on_a_layer_at_one_end_alone(rule, rows):
+    class Sometimes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Identity(), nn.Identity()
+
+        def forward(self, x):
+            hidden = self.first(x)
+            gate = self.second(x)
+            product = hidden.sum(dim=(1, 2))
+            return product * gate.sum(dim=(1, 2)).sin() if gate.any() else product
+
+    model = Sometimes()
+    layers = [model.first, model.second]
+    dig = LayerDiscretizedIntegratedGradients(model, layers, StaggeredPath(StraightLine(), n_orders=4))
+    options = {"n_steps": 20, "method": rule, "internal_batch_size": rows, "grad_kwargs": {"allow_unused": True}}
+    one, other = dig.attribute(X[:1], torch.zeros_like(X[:1]), **options)
+    torch.testing.assert_close(one.sum() + other.sum(), model(X[:1])[0])
+
+
 @pytest.mark.parametrize("rule", ["known_sums", "adaptive", "gausslegendre"])
 @pytest.mark.parametrize("path", [*PATHS, FREE], ids=repr)
 def test_the_mean_over_draws_is_the_attribution(path, rule):

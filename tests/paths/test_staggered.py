@@ -148,6 +148,13 @@ def test_starts_are_spread_evenly_and_each_number_s_own(antithetic, seed, half):
         torch.testing.assert_close(starts[::2] + starts[1::2], torch.ones(half, 7).double())
 
 
+def test_any_number_has_starts():
+    numbers = torch.tensor([[2**63 - 1, -(2**63)], [10**15, -1]])
+    starts = draw(numbers, 4, 0, antithetic=True)
+    assert torch.equal(draw(numbers[1:], 4, 0, antithetic=True), starts[:, 1:])
+    assert draw(numbers[:0], 4, 0, antithetic=True).shape == (4, 0, 2)
+
+
 def test_starts_are_uniform_and_uncorrelated_over_seeds():
     starts = torch.stack([draw(torch.arange(5), 4, seed, antithetic=True) for seed in range(3000)])
     torch.testing.assert_close(starts.mean(dim=0), torch.full((4, 5), 0.5).double(), rtol=0, atol=0.03)
