@@ -95,8 +95,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "| for {M|demo|summary|known_sums|below_twice_the_estimate|100*.0f} % of sentences (demo model), "
         "{M|distilbert-sst2|summary|known_sums|below_twice_the_estimate|100*.0f} % (DistilBERT) and "
         "{M|bert-sst2|summary|known_sums|below_twice_the_estimate|100*.0f} % (BERT) |",
-        "| demo model, 30 test sentences, pad and mask: {S|pad|NEW|error_median ÷ S|pad|OLD|error_median|.2f} and "
-        "{S|mask|NEW|error_median ÷ S|mask|OLD|error_median|.2f} times the former default's; DistilBERT, 12: "
+        "| demo model, 40 test sentences, pad and mask: {S|pad|NEW|error_median ÷ S|pad|OLD|error_median|.2f} and "
+        "{S|mask|NEW|error_median ÷ S|mask|OLD|error_median|.2f} times the former default's; DistilBERT, 20: "
         "{D|pad|NEW|error_median ÷ D|pad|OLD|error_median|.2f} and "
         "{D|mask|NEW|error_median ÷ D|mask|OLD|error_median|.2f} times |",
         "| {S|pad|EXACT|error_median ÷ S|pad|OLD|error_median|.2f} and "
@@ -129,8 +129,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "({V|256,000 x 1,152|hnsw|recall|.3f}), IVF {V|256,000 x 1,152|ivf|cold_s|.1f} s "
         "({V|256,000 x 1,152|ivf|recall|.3f}); FAISS's exact index {V|256,000 x 1,152|faiss flat|cold_s|.1f} s |",
         "| better in {T|better|.0f} of 20 tests (five models, two baselines, two measures), worse in {T|worse|.0f}; "
-        "with half of the gradients level with the former default in "
-        "{paths/default|verdicts|default_half against former|level|.0f} |",
+        "with half of the gradients better in {H|better|.0f}, worse in {H|worse|.0f}, and level with the former default "
+        "in {paths/default|verdicts|default_half against former|level|.0f} |",
         "| log-odds (lower is better): {K|captum_dig, default|log_odds|mean|.2f}; Captum "
         "{K|captum|log_odds|mean|.2f}, Transformers Interpret {K|transformers-interpret|log_odds|mean|.2f}, "
         "time_interpret {K|time_interpret|log_odds|mean|.2f}, SHAP {K|shap|log_odds|mean|.2f}; seconds "
@@ -164,6 +164,7 @@ SHORT: Final = {
     "M": "known_sums|models",
     "A": "stopping|models",
     "T": "paths/default|verdicts|default against integrated_gradients",
+    "H": "paths/default|verdicts|default_half against integrated_gradients",
     "B": "paths/default|cells|bert-sst2|rows",
     "L": "paths/default|cells|distilbert-sst2|rows",
     "K": "peers|classifier",
