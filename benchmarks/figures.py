@@ -131,8 +131,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "({V|256,000 x 1,152|hnsw|recall|.3f}), IVF {V|256,000 x 1,152|ivf|cold_s|.1f} s "
         "({V|256,000 x 1,152|ivf|recall|.3f}); FAISS's exact index {V|256,000 x 1,152|faiss flat|cold_s|.1f} s |",
         "| better in {T|better|.0f} of 20 tests (five models, two baselines, two measures), worse in {T|worse|.0f}; "
-        "with half of the gradients better in {H|better|.0f}, worse in {H|worse|.0f}, and level with the former default "
-        "in {paths/default|verdicts|default_half against former|level|.0f} |",
+        "with half of the gradients better in {H|better|.0f}, worse in {H|worse|.0f}, and level with the former "
+        "default in {paths/default|verdicts|default_half against former|level|.0f} |",
         "| log-odds (lower is better): {K|captum_dig, default|log_odds|mean|.2f}; Captum "
         "{K|captum|log_odds|mean|.2f}, Transformers Interpret {K|transformers-interpret|log_odds|mean|.2f}, "
         "time_interpret {K|time_interpret|log_odds|mean|.2f}, SHAP {K|shap|log_odds|mean|.2f}; seconds "
