@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from captum_dig import StaggeredPath
-from captum_dig.paths.staggered import draw
+from captum_dig.paths.starts import draw
 
 
 class IndependentStarts(StaggeredPath):

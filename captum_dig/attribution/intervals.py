@@ -45,7 +45,7 @@ class Intervals:
 
     @classmethod
     def between(
-        cls, path: Integers, position: Array, n_paths: int, at_ends: npt.NDArray[np.bool_] | None = None
+        cls, path: Integers, position: Array, n_paths: int, usable: npt.NDArray[np.bool_] | None = None
     ) -> "Intervals":
         """Find the intervals between nodes, and between these and the ends of their paths.
 
@@ -53,7 +53,7 @@ class Intervals:
             path: The number of the path of each of N nodes, in any order, shape (N, B) or (N, 1).
             position: Its position on [0, 1], shape (N, B).
             n_paths: The number of paths, R. Each has a node.
-            at_ends: Where the gradients at the baselines and at the inputs may be used, shape (2, B); None if there are
+            usable: Where the gradients at the baselines and at the inputs may be used, shape (2, B); None if there are
                 none.
 
         Returns:
@@ -92,10 +92,10 @@ class Intervals:
         places = begins + np.arange(-1, 3)[:, None, None]
         clipped = np.clip(places, 0, len(order) - 1)
         nodes = order[clipped, columns]
-        n_shared = 0 if at_ends is None else len(at_ends)
+        n_shared = 0 if usable is None else len(usable)
         # The number of the gradient of each node, shape (N + 2 R, B).
         at_nodes = np.broadcast_to(n_shared + np.arange(len(position))[:, None], position.shape)
-        at_end = np.full((2, shape[1]), -1) if at_ends is None else np.where(at_ends, [[0], [1]], -1)
+        at_end = np.full((2, shape[1]), -1) if usable is None else np.where(usable, [[0], [1]], -1)
         numbers = np.concatenate([at_nodes, np.tile(at_end, (n_paths, 1))])
         on_path = (places == clipped) & (paths[nodes, columns] == own)
         return cls(own, nodes, positions[nodes, columns], np.where(on_path, numbers[nodes, columns], -1), n_shared)
@@ -119,9 +119,9 @@ class IntervalSum(PathSum):
 
     Between two neighbouring nodes the attributions of all elements add up to the difference of the outputs there. The
     estimate of an element is the integral of a cubic through the gradients, over the displacements of both halves.
-    Gradients that paths share at their ends are left out where the known sum contradicts them. The
-    *residual* is the known sum minus the sum of the estimates. It is handed out to words in proportion to the sizes of
-    their estimates, and within a word in proportion to those of its elements.
+    Gradients that paths share at their ends are left out where the known sum contradicts them. The *residual* is the
+    known sum minus the sum of the estimates. It is handed out to words in proportion to the sizes of their estimates,
+    and within a word in proportion to those of its elements.
 
     Two quantities measure the uncertainty of an interval: the size of its residual, and the *change*. The change adds
     up the sizes by which the words' attributions differ with linear interpolation. Their sum is the *indicator*. For
@@ -182,8 +182,7 @@ class IntervalSum(PathSum):
             nearby = kept[rows, columns].to(like.dtype).reshape(*rows.shape, like.shape[1:].numel())
             moves = self._paths.moves(which, paths, *halves)
             around.append((nearby, moves.reshape(2, *begin.shape, nearby.shape[-1]) / self.n_paths))
-        # Two halves of the cubic interpolation, then two of the linear one.
-        weights = np.concatenate(half_weights(intervals.position, self._used(intervals, known, around)))
+        weights = self._weights(intervals, known, around)
         estimates = []
         for which, (nearby, moves) in enumerate(around):
             like = self.totals[which]
@@ -195,35 +194,31 @@ class IntervalSum(PathSum):
             means = means[:2].reshape(-1, *like.shape)
             self.add_means(which, means, np.tile((end - begin) / (2 * self.n_paths), (2, 1)))
             shape = (*begin.shape, *like.shape[1:])
-            parts = (each.reshape(shape) for each in (cubic, linear, moved))
-            estimates.append(_Estimate.of(*parts))
+            estimates.append(_Estimate.of(*(each.reshape(shape) for each in (cubic, linear, moved))))
         return self._hand_out(known, estimates, intervals.path)
 
-    def _used(
-        self, intervals: Intervals, known: Tensor, around: Sequence[tuple[Tensor, Tensor]]
-    ) -> npt.NDArray[np.bool_]:
-        """Choose the gradients to interpolate in each interval, shape (4, n, B): all, or all but the shared ones.
+    def _weights(self, intervals: Intervals, known: Tensor, around: Sequence[tuple[Tensor, Tensor]]) -> Array:
+        """Weigh the gradients around intervals: two halves with the cubic, then two with the line, (4, 4, n, B).
 
         If the function is steep at the baseline, such as a norm near 0, the gradient there says little about the rest
-        of the interval, and the known sum contradicts it.
+        of the interval, and the known sum contradicts it. Then shared gradients have no weight in the interval.
         """
         # Invariant: an interval without shared gradients keeps all. f(x) = x / (|x| + 0.001) from 0, the interval to
         # x = 1/4, the gradients 1000 and 0.016: the estimate with both is 125, the known sum 1, and the residual
         # without the shared one 1, too. As 124 > 2 * 1 + 1, the gradient 1000 is not used.
-        has = intervals.gradient >= 0
-        own = intervals.gradient >= intervals.n_shared
+        has, own = intervals.gradient >= 0, intervals.gradient >= intervals.n_shared
+        every = half_weights(intervals.position, has)
         if (own == has).all():
-            return has
+            return np.concatenate(every)
+        only_own = half_weights(intervals.position, own)
         # The product of each gradient with each half's displacement gives the sum of an estimate with any weights.
         products = torch.stack([torch.einsum("jnbe,hnbe->hjnb", nearby, moves) for nearby, moves in around]).sum(dim=0)
         with_shared, without = (
-            (
-                known - (as_tensor(half_weights(intervals.position, used).cubic, products) * products).sum(dim=(0, 1))
-            ).abs()
-            for used in (has, own)
+            (known - (as_tensor(weights.cubic, products) * products).sum(dim=(0, 1))).abs()
+            for weights in (every, only_own)
         )
         contradicted = with_shared > _CONTRADICTS * without + known.abs()
-        return np.where(contradicted.cpu().numpy(), own, has)
+        return np.where(contradicted.cpu().numpy(), np.concatenate(only_own), np.concatenate(every))
 
     def _hand_out(self, known: Tensor, estimates: Sequence["_Estimate"], paths: Integers) -> Tensor:
         """Add estimates and residuals, and return the indicators of the intervals."""

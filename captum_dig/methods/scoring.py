@@ -163,17 +163,21 @@ def by_word(values: Tensor, words: Tensor | None) -> Tensor:
 
 def _mean(each: list[Measured], n_gradients: int | None = None) -> Measured:
     """The mean over baselines."""
-    errors = [found.error_percent for found in each if found.error_percent is not None]
-    by_token = [found.integration_errors for found in each if found.integration_errors is not None]
     draws = [found.draws for found in each if found.draws is not None and len(found.draws) >= FEWEST_DRAWS]
     same = len(draws) == len(each) and len({len(one) for one in draws}) == 1
     return Measured(
         torch.stack([found.scores for found in each]).mean(dim=0),
-        torch.stack(errors).mean(dim=0) if errors else None,
+        _mean_of_known([found.error_percent for found in each]),
         torch.stack(draws).mean(dim=0) if same else None,
         sum(found.n_gradients or 0 for found in each) if n_gradients is None else n_gradients,
-        torch.stack(by_token).mean(dim=0) if by_token else None,
+        _mean_of_known([found.integration_errors for found in each]),
     )
+
+
+def _mean_of_known(values: list[Tensor | None]) -> Tensor | None:
+    """The mean of those that are there; None if none is."""
+    known = [value for value in values if value is not None]
+    return torch.stack(known).mean(dim=0) if known else None
 
 
 def _joined(parts: list[Measured], converged: tuple[bool, ...] | None = None) -> Scores:
