@@ -119,7 +119,7 @@ class Call:
             format_output(self.in_tuple, self.attributions(path_sum)),
             n_steps,
             path_sum.error_percent,
-            tuple(each.unflatten(0, (n_draws, -1)).mean(dim=1) for each in path_sum.by_path),
+            path_sum.by_draw(n_draws),
             tuple(path_sum.integration_errors) or None,
         )
 

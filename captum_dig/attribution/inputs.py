@@ -301,7 +301,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         n_paths = rule.n_paths(n_steps)
         if rule.refines:
             # Fewer nodes for each path do not show where the others are wanted.
-            shown = rule.n_shared + rule.nodes_per_path * call.path.sized(n_paths).n_paths
+            shown = rule.n_shared + rule.nodes_per_path * call.path.sized(n_paths).n_parts
             refinement = Refinement(call, rule, min(n_steps, max(shown, int(n_steps * _FIRST_SHARE))), n_paths)
             while refinement.n_steps < n_steps:
                 refinement.add_nodes(min(max(1, n_steps // 8), n_steps - refinement.n_steps))

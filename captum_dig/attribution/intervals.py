@@ -140,7 +140,7 @@ class IntervalSum(PathSum):
     """
 
     def __init__(self, paths: LaidPaths, ends: Sequence[Tensor], **options: bool) -> None:
-        super().__init__(paths.n_paths, ends, **options)
+        super().__init__(paths.mean, ends, **options)
         self._paths = paths
         self.integration_errors = [word_sums(torch.zeros_like(total)[None])[0] for total in self.totals]
         self.measured = self.totals[0].new_zeros(len(ends[0]))
@@ -170,7 +170,8 @@ class IntervalSum(PathSum):
         _, begin, end, _ = intervals.position
         middle = (begin + end) / 2
         at = torch.from_numpy(intervals.nodes[1:3]).to(outputs.device)
-        known = (outputs.gather(0, at[1]) - outputs.gather(0, at[0])) / self.n_paths
+        divisors = self.mean.divisors[intervals.path]
+        known = (outputs.gather(0, at[1]) - outputs.gather(0, at[0])) / as_tensor(divisors, outputs)
         rows = torch.from_numpy(np.maximum(intervals.gradient, 0))
         columns = torch.from_numpy(np.arange(begin.shape[1]))
         paths = np.tile(intervals.path, (2, 1))
@@ -181,7 +182,9 @@ class IntervalSum(PathSum):
             like = self.totals[which]
             nearby = kept[rows, columns].to(like.dtype).reshape(*rows.shape, like.shape[1:].numel())
             moves = self._paths.moves(which, paths, *halves)
-            around.append((nearby, moves.reshape(2, *begin.shape, nearby.shape[-1]) / self.n_paths))
+            around.append(
+                (nearby, moves.reshape(2, *begin.shape, nearby.shape[-1]) / as_tensor(divisors[..., None], like))
+            )
         weights = self._weights(intervals, known, around)
         estimates = []
         for which, (nearby, moves) in enumerate(around):
@@ -192,7 +195,7 @@ class IntervalSum(PathSum):
             cubic, linear = (torch.where(moved > 0, (mean * moves).sum(dim=0), 0) for mean in (means[:2], means[2:]))
             # Both halves at once.
             means = means[:2].reshape(-1, *like.shape)
-            self.add_means(which, means, np.tile((end - begin) / (2 * self.n_paths), (2, 1)))
+            self.add_means(which, means, np.tile((end - begin) / (2 * divisors), (2, 1)))
             shape = (*begin.shape, *like.shape[1:])
             estimates.append(_Estimate.of(*(each.reshape(shape) for each in (cubic, linear, moved))))
         return self._hand_out(known, estimates, intervals.path)

@@ -18,7 +18,7 @@ from captum_dig._captum import (
     select_targets,
 )
 from captum_dig.attribution.forward import failures_explained
-from captum_dig.paths.bundles import Array, Integers
+from captum_dig.paths.bundles import Array, Integers, Mean
 from captum_dig.quadrature import Schedule
 
 
@@ -127,7 +127,7 @@ class PathSum:
     """Attributions that grow with each block of steps.
 
     Args:
-        n_paths: R, the number of paths that are averaged.
+        mean: How the R paths are averaged.
         ends: The inputs, shape (B, ...) each.
         with_means: Whether mean gradients are wanted too.
         with_paths: Whether the sums along each path are wanted too.
@@ -141,11 +141,12 @@ class PathSum:
     """
 
     def __init__(
-        self, n_paths: int, ends: Sequence[Tensor], *, with_means: bool = False, with_paths: bool = False
+        self, mean: Mean, ends: Sequence[Tensor], *, with_means: bool = False, with_paths: bool = False
     ) -> None:
-        self.n_paths = n_paths
+        self.mean = mean
         self.totals = [torch.zeros_like(end, dtype=torch.promote_types(end.dtype, torch.float32)) for end in ends]
         self.means = [torch.zeros_like(total) for total in self.totals] if with_means else []
+        n_paths = len(mean.divisors)
         self.by_path = [word_sums(total[None]).repeat(n_paths, 1, 1) for total in self.totals] if with_paths else []
         self.integration_errors: list[Tensor] = []
 
@@ -164,8 +165,31 @@ class PathSum:
         """
         self.totals[which] += parts.sum(dim=0)
         if self.by_path:
-            # A path has a share of the mean over all.
-            _add_at(self.by_path[which], paths, word_sums(parts) * self.n_paths)
+            # A path has its weight in the mean over all.
+            divisors = as_tensor(self.mean.divisors[paths], parts)
+            _add_at(self.by_path[which], paths, word_sums(parts) * divisors[..., None])
+
+    def by_draw(self, n_draws: int) -> tuple[Tensor, ...]:
+        """Return the attributions to the words of each input along each draw, shape (G, B, W).
+
+        The paths without a weight of their own are G draws, one behind the other. Each is averaged with the others.
+
+        Args:
+            n_draws: G.
+        """
+        # Invariant: the mean over draws is the mean over paths. A path with 6 and the weight 1/2, and two draws of a
+        # path each, 2 and 4: the draws are 6/2 + 2/2 = 4 and 6/2 + 4/2 = 5, and 6/2 + 2/4 + 4/4 = 4.5 is their mean.
+        fixed, divisors = torch.from_numpy(self.mean.fixed), self.mean.divisors
+        if not fixed.any():
+            return tuple(each.unflatten(0, (n_draws, -1)).mean(dim=1) for each in self.by_path)
+        found = []
+        for each in self.by_path:
+            own, drawn = each[fixed.to(each.device)], each[~fixed.to(each.device)]
+            weights = as_tensor(1 / divisors[self.mean.fixed], each)
+            own = (own * weights[:, None, None]).sum(dim=0, keepdim=True)
+            rest = 1 - float((1 / divisors[self.mean.fixed]).sum())
+            found.append(own + rest * drawn.unflatten(0, (n_draws, -1)).mean(dim=1) if len(drawn) else own)
+        return tuple(found)
 
     def add_means(self, which: int, gradients: Tensor, widths: Array) -> None:
         """Add gradients, (n, B, ...), times the widths of their cells, (n, B), if means are wanted."""
@@ -186,7 +210,7 @@ class WeightedSum(PathSum):
     """
 
     def __init__(self, schedule: Schedule, evaluations: Evaluations, ends: Sequence[Tensor], **options: bool) -> None:
-        super().__init__(schedule.n_paths, ends, **options)
+        super().__init__(schedule.mean, ends, **options)
         self._schedule, self._evaluations = schedule, evaluations
 
     def add(self, steps: slice) -> None:

@@ -5,11 +5,10 @@ Takes generators; gives their knots, concatenated. `captum_dig.quadrature` share
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from captum_dig.paths.base import PathGenerator
-from captum_dig.paths.bundles import Bundle
+from captum_dig.paths.bundles import Bundle, Mean, all_knots
 
 
 class EnsemblePath(PathGenerator):
@@ -65,11 +64,18 @@ class EnsemblePath(PathGenerator):
 
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Collect the paths of all generators; those with fewer knots wait at the inputs."""
-        members = [bundle.knots() for bundle in self.lay((inputs,), (baselines,))]
-        n_knots = max(member.shape[1] for member in members)
-        waiting = [member[:, -1:].expand(-1, n_knots - member.shape[1], *inputs.shape) for member in members]
-        return torch.cat([torch.cat(parts, dim=1) for parts in zip(members, waiting, strict=True)])
+        return all_knots(self.lay((inputs,), (baselines,)))
 
     def lay(self, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]) -> tuple[Bundle, ...]:
         """Lay the paths of all generators, one after the other."""
-        return tuple(bundle for path in self.paths for bundle in path.bundles(inputs, baselines))
+        members = [path.bundles(inputs, baselines) for path in self.paths]
+        if all(bundle.share is None for bundles in members for bundle in bundles):
+            return tuple(bundle for bundles in members for bundle in bundles)
+        # Each generator keeps the weights of its paths, and counts as often as it has paths.
+        laid, n_paths = [], sum(bundle.n_paths for bundles in members for bundle in bundles)
+        for bundles in members:
+            divisors, first = Mean.over(bundles).divisors, 0
+            for bundle in bundles:
+                laid.append(bundle.sharing(len(divisors) / n_paths * bundle.n_paths / float(divisors[first])))
+                first += bundle.n_paths
+        return tuple(laid)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from captum_dig.checks import at_least_one
 from captum_dig.paths.base import PathGenerator, StraightLine
-from captum_dig.paths.bundles import Array, Bundle, Integers, Places, distinct, times_at
+from captum_dig.paths.bundles import Array, Bundle, Integers, Mean, Places, all_knots, distinct, times_at
 from captum_dig.paths.polylines import Polyline
 from captum_dig.paths.starts import draw
 from captum_dig.paths.walks import Walk
@@ -54,12 +54,15 @@ class StaggeredPath(PathGenerator):
     Args:
         inner: The path of each word: any generator of a single path, such as `StraightLine` or `MonotonicPath`.
         width: How long a word moves, as a share of the whole time, in [0, 1].
-        n_orders: The number of paths to average, at least 1, even if antithetic. None takes as many as there are
+        n_orders: The number of orders to average, at least 1, even if antithetic. None takes as many as there are
             gradients for. With known sums these are one for every 3, after the 2 at the ends; with other rules, one for
-            every 12. With ``width=1`` all paths would be equal, and there is one.
+            every 12. An inner path with a share takes the gradients of several. With ``width=1`` all orders would be
+            equal, and there is one.
         seed: Any integer; two that differ by a multiple of 2**62 are equivalent.
         antithetic: Whether orders come in pairs, s and 1 - width - s: a word that is late in one is early in the other.
             In a text of two interchangeable words both then get the same score.
+        inner_share: The share of the inner path itself in the mean, at least 0 and below 1. If it is above 0, the inner
+            path is one more member. It has no draw, so scores depend less on the seed.
         n_knots: Deprecated, without effect: no knots are kept.
 
     Raises:
@@ -84,6 +87,7 @@ class StaggeredPath(PathGenerator):
         seed: int = 0,
         antithetic: bool = True,
         *,
+        inner_share: float = 0.0,
         n_knots: int | None = None,
     ) -> None:
         if not isinstance(inner, PathGenerator):
@@ -91,12 +95,20 @@ class StaggeredPath(PathGenerator):
         _check_single(inner, inner.n_paths)
         if not (isinstance(width, int | float) and 0 <= width <= 1):
             raise ValueError(f"width must be a number from 0 to 1, got {width!r}")
+        if not (isinstance(inner_share, int | float) and 0 <= inner_share < 1):
+            raise ValueError(
+                f"inner_share must be a number from 0 to below 1, got {inner_share!r}; for the inner path alone, take "
+                "width=1"
+            )
         self.inner = inner
         self.monotone, self.vocabulary = inner.monotone, inner.vocabulary
         self.width = float(width)
         self.n_orders = None if n_orders is None else at_least_one("n_orders", n_orders)
         self.seed = _integer("seed", seed)
         self.antithetic = bool(antithetic)
+        self.inner_share = float(inner_share)
+        # A further block of orders comes without the inner path, which the first one has.
+        self._with_inner = self.inner_share > 0
         self._count()
         if self.antithetic and self.n_orders is not None and self.n_orders % 2:
             raise ValueError(
@@ -112,15 +124,21 @@ class StaggeredPath(PathGenerator):
 
     def _count(self) -> None:
         """Set the numbers that follow from the number of orders."""
-        at_once = 2 if self.antithetic else 1
         self.free = self.n_orders is None and self.width < 1
-        self.n_paths = 1 if self.width == 1 else self.n_orders or at_once
-        self.n_draws = max(1, self.n_paths // at_once)
+        n_orders = self.n_orders or self._at_once
+        self.n_draws = 1 if self.width == 1 else max(1, n_orders // self._at_once)
+        self.n_paths = 1 if self.width == 1 else n_orders + self._with_inner
+
+    @property
+    def _at_once(self) -> int:
+        """The number of orders that are drawn together."""
+        return 2 if self.antithetic else 1
 
     def __repr__(self) -> str:
+        share = f", inner_share={self.inner_share:g}" if self.inner_share else ""
         return (
             f"StaggeredPath({self.inner!r}, width={self.width:g}, n_orders={self.n_orders}, seed={self.seed}, "
-            f"antithetic={self.antithetic})"
+            f"antithetic={self.antithetic}{share})"
         )
 
     draws = True
@@ -135,10 +153,22 @@ class StaggeredPath(PathGenerator):
         if not self.free:
             return self
         path = copy.copy(self)
-        path.n_orders = max(self.n_paths, n_paths // self.n_paths * self.n_paths)
         path.seed += block * _NEXT_BLOCK
+        path._with_inner = self._with_inner and block == 0
+        path.n_orders = max(1, n_paths // self._at_once) * self._at_once
+        # The inner path takes more gradients than an order.
         path._count()
+        while path.n_parts > n_paths and path.n_orders > self._at_once:
+            path.n_orders -= self._at_once
+            path._count()
         return path
+
+    @property
+    def n_parts(self) -> int:
+        """The number of orders, and for the inner path more than one."""
+        if not self._with_inner or self.width == 1:
+            return self.n_paths
+        return int(Mean.of([1, self.n_paths - 1], [self.inner_share, None]).n_parts().sum())
 
     def describe(self) -> dict[str, int | None]:
         """Say how the inner path was made, and the seed of the starts."""
@@ -185,8 +215,7 @@ class StaggeredPath(PathGenerator):
 
     def knots(self, inputs: Tensor, baselines: Tensor) -> Tensor:
         """Make the knots of every member."""
-        (bundle,) = self.lay((inputs,), (baselines,))
-        return bundle.knots()
+        return all_knots(self.lay((inputs,), (baselines,)))
 
     def lay(self, inputs: tuple[Tensor, ...], baselines: tuple[Tensor, ...]) -> tuple[Bundle, ...]:
         """Draw the windows, and lay the inner paths of all inputs in them."""
@@ -202,7 +231,8 @@ class StaggeredPath(PathGenerator):
         if self.width == 1:
             return bundles
         windows = [Windows.drawn(line, self._starts(line.inputs.shape[:2]).numpy(), self.width) for line in polylines]
-        return (Staggered(polylines, windows),)
+        staggered = Staggered(polylines, windows)
+        return (bundles[0].sharing(self.inner_share), staggered) if self._with_inner else (staggered,)
 
     def _starts(self, shape: torch.Size) -> Tensor:
         """The starts of all orders as shares of 1 - width, shape (R, B, T), float64."""
@@ -217,7 +247,7 @@ class StaggeredPath(PathGenerator):
 
     def _draw(self, numbers: Tensor) -> Tensor:
         """The starts of numbered words, shape (R, ...)."""
-        return draw(numbers, self.n_paths, self.seed, self.antithetic)
+        return draw(numbers, self.n_draws * self._at_once, self.seed, self.antithetic)
 
 
 class Windows:

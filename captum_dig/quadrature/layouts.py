@@ -15,6 +15,7 @@ from captum_dig.paths.bundles import (
     Array,
     Bundle,
     Integers,
+    Mean,
     Places,
     cumulate,
     laid_out,
@@ -23,7 +24,7 @@ from captum_dig.paths.bundles import (
     on_device,
 )
 from captum_dig.quadrature.rules import QuadratureRule
-from captum_dig.quadrature.schedules import CellPlaces, Spacing, Steps, check_enough, evenly
+from captum_dig.quadrature.schedules import CellPlaces, Spacing, Steps, counts_on
 
 
 class LaidPaths:
@@ -43,12 +44,17 @@ class LaidPaths:
         self._layouts: list[_Layout] = []
         self.n_paths = 0
 
+    @property
+    def mean(self) -> Mean:
+        """How the paths so far are averaged."""
+        return Mean.over([layout.bundle for layout in self._layouts])
+
     def place(self, bundles: Sequence[Bundle], n_steps: int) -> tuple[Integers, Array]:
         """Add the paths of bundles, and place nodes of the rule on them.
 
         Args:
             bundles: The bundles.
-            n_steps: The number of nodes; the paths share them evenly, and the first ones get one more.
+            n_steps: The number of nodes, shared out as in `counts_on`.
 
         Returns:
             The number of the path of each node, shape (n_steps, 1), and positions in [0, 1], shape (n_steps, B).
@@ -57,8 +63,7 @@ class LaidPaths:
             ValueError: If there are fewer nodes than paths, a path is too long to be measured, or the rule does not
                 cover [0, 1].
         """
-        n_new = sum(bundle.n_paths for bundle in bundles)
-        counts = evenly(check_enough(n_steps, n_new), n_new)
+        counts = counts_on(Mean.over(bundles), n_steps)
         first = self.n_paths
         shares: list[Array] = []
         for bundle in bundles:

@@ -14,7 +14,18 @@ import torch
 from torch import Tensor
 
 from captum_dig.checks import at_least_one
-from captum_dig.paths.bundles import Array, Bundle, Integers, Places, cumulate, laid_out, locate, not_over, on_device
+from captum_dig.paths.bundles import (
+    Array,
+    Bundle,
+    Integers,
+    Mean,
+    Places,
+    cumulate,
+    laid_out,
+    locate,
+    not_over,
+    on_device,
+)
 from captum_dig.paths.polylines import Polyline, StepPlaces
 from captum_dig.quadrature.rules import QuadratureRule, check_method
 
@@ -69,17 +80,17 @@ class Schedule:
     to the device of the inputs.
 
     Attributes:
-        n_paths: R, the number of paths that are averaged.
+        mean: How the paths are averaged.
         paths: The number of the path of each step, shape (n, 1).
-        widths: The widths of the cells on [0, 1], divided by R, shape (n, B).
+        widths: The widths of the cells on [0, 1], times the weight of the path, shape (n, B).
     """
 
     def __init__(self, bundles: Sequence[Bundle], steps: Sequence[Steps]) -> None:
-        self.n_paths = sum(bundle.n_paths for bundle in bundles)
+        self.mean = Mean.over(bundles)
         each = [part.nodes.path[:, 0] for part in steps]
         firsts = np.cumsum([0, *(bundle.n_paths for bundle in bundles[:-1])])
         self.paths = np.concatenate([path + before for path, before in zip(each, firsts, strict=True)])[:, None]
-        self.widths: Array = np.concatenate([part.widths for part in steps]) / self.n_paths
+        self.widths: Array = np.concatenate([part.widths for part in steps]) / self.mean.divisors[self.paths]
         self._sections: list[tuple[slice, Bundle, list[CellPlaces]]] = []
         first = 0
         for bundle, part in zip(bundles, steps, strict=True):
@@ -98,13 +109,13 @@ class Schedule:
             bundles: The paths; those of all bundles are averaged.
             method: The rule, or its name.
             spacing: How the pieces are laid on [0, 1] for the cell rules.
-            n_steps: The number of nodes, at least R. The paths share them evenly; the first ones get one more.
+            n_steps: The number of nodes, at least one for each path. They are shared out as in `counts_on`.
 
         Returns:
             The schedule.
 
         Raises:
-            ValueError: If `method` or `spacing` is unknown, `n_steps` is below 1 or R, or a path is too long to be
+            ValueError: If `method` or `spacing` is unknown, `n_steps` is too low, or a path is too long to be
                 measured.
 
         Example:
@@ -115,8 +126,7 @@ class Schedule:
             [1.0, 3.0]
         """
         rule, spacing = check_method(method), check_spacing(spacing)
-        n_paths = sum(bundle.n_paths for bundle in bundles)
-        counts = iter(evenly(check_enough(n_steps, n_paths), n_paths))
+        counts = iter(counts_on(Mean.over(bundles), n_steps))
         steps = [Steps.on(bundle, rule, spacing, [next(counts) for _ in range(bundle.n_paths)]) for bundle in bundles]
         return cls(bundles, steps)
 
@@ -132,7 +142,7 @@ class Schedule:
         """Return the points of the path where gradients are taken, and the factor of each gradient.
 
         The factor is the displacement of the path over the cell of the node. Over all steps the factors add up to the
-        last knot minus the first. In an ensemble each path has 1 / R of that.
+        last knot minus the first, times the weight of the path in the mean.
 
         Args:
             steps: Which nodes, a slice of range(n).
@@ -143,7 +153,10 @@ class Schedule:
         """
         parts = [plans[which].on_path(bundle.polylines[which], some) for bundle, plans, some in self._within(steps)]
         nodes, weights = parts[0] if len(parts) == 1 else map(torch.cat, zip(*parts, strict=True))
-        return nodes, weights if self.n_paths == 1 else weights.div_(self.n_paths)
+        if len(self.mean.divisors) > 1:
+            divisors = self.mean.divisors[self.paths[steps]].reshape(-1, *[1] * (weights.dim() - 1))
+            weights.div_(torch.tensor(divisors, dtype=weights.dtype, device=weights.device))
+        return nodes, weights
 
     def _within(self, steps: slice) -> "Iterator[tuple[Bundle, list[CellPlaces], slice]]":
         """The bundles that have some of the steps, and these as steps of the bundle."""
@@ -191,18 +204,30 @@ class CellPlaces:
         return polyline.steps(here if self.crosses[steps].any() else here._replace(end=None, tail=None))
 
 
-def check_enough(n_steps: int, n_paths: int) -> int:
-    """Require a step for each path, and return the number of steps.
+def counts_on(mean: Mean, n_steps: int) -> list[int]:
+    """Share steps among paths: evenly if all count alike, else more for those with larger weights, as in `n_parts`.
+
+    Args:
+        mean: How the paths are averaged.
+        n_steps: The number of steps. The first paths get one more.
+
+    Returns:
+        The number of steps on each path.
 
     Raises:
         ValueError: If there are fewer steps than paths.
     """
+    n_paths = len(mean.divisors)
     if at_least_one("n_steps", n_steps) < n_paths:
         raise ValueError(
             f"n_steps must be at least {n_paths}, one for each path of the ensemble, got {n_steps}; "
             "take more steps or fewer paths"
         )
-    return n_steps
+    parts = mean.n_parts()
+    if n_steps < parts.sum():
+        return evenly(n_steps, n_paths)
+    counts: list[int] = np.add.reduceat(evenly(n_steps, int(parts.sum())), np.cumsum(parts) - parts).tolist()
+    return counts
 
 
 def evenly(n_steps: int, n_parts: int) -> list[int]:

@@ -37,6 +37,7 @@ PATHS = [
     WORDS,
     StaggeredPath(StraightLine(), n_orders=4),
     StaggeredPath(WORDS, n_orders=6),
+    StaggeredPath(WORDS, n_orders=4, inner_share=0.5),
     EnsemblePath([StraightLine(), StaggeredPath(StraightLine(), 0, n_orders=3, antithetic=False)]),
 ]
 RULES = ["known_sums", "adaptive"]

@@ -25,7 +25,7 @@ from tests import reference
 
 def path_name(path):
     if isinstance(path, StaggeredPath):
-        return f"Staggered{path_name(path.inner)}{path.width:g}"
+        return f"Staggered{path_name(path.inner)}{path.width:g}" + ("Mixed" if path.inner_share else "")
     return path.strategy.__class__.__name__ if isinstance(path, MonotonicPath) else type(path).__name__
 
 
@@ -49,6 +49,7 @@ ENSEMBLES = [
     StaggeredPath(StraightLine(), 0, n_orders=3, seed=5, antithetic=False),
     StaggeredPath(PATHS[2], 0.3, n_orders=2),
     StaggeredPath(Detour(), 1),
+    StaggeredPath(PATHS[2], 0.3, n_orders=2, inner_share=0.5),
 ]
 
 
@@ -58,7 +59,7 @@ def rounded(path, dtype):
         return type(path)(Vocabulary(ROWS.to(dtype)), path.strategy, path.n_anchors, path.n_neighbors)
     if isinstance(path, StaggeredPath):
         inner = rounded(path.inner, dtype)
-        return StaggeredPath(inner, path.width, path.n_orders, path.seed, path.antithetic)
+        return StaggeredPath(inner, path.width, path.n_orders, path.seed, path.antithetic, inner_share=path.inner_share)
     return EnsemblePath([rounded(p, dtype) for p in path.paths]) if isinstance(path, EnsemblePath) else path
 
 
