@@ -65,6 +65,9 @@ def standard_error(draws: Tensor) -> Tensor:
 def word_error(draws: Tensor, integration_errors: Tensor | None = None) -> Tensor:
     """Combine the standard error over draws with the error of the integration: the root of the sum of their squares.
 
+    A standard error of few draws is uncertain itself. It is multiplied by half of Student's t, so that two errors cover
+    the mean of many draws as often as for a normal distribution, in 95 % of cases.
+
     Args:
         draws: The attributions to words along each draw, shape (G, ...).
         integration_errors: The estimated errors of the integration, shape (...); None for a rule without an estimate.
@@ -74,8 +77,13 @@ def word_error(draws: Tensor, integration_errors: Tensor | None = None) -> Tenso
 
     Example:
         >>> import torch
-        >>> word_error(torch.tensor([0.0, 6.0]), torch.tensor(4.0))
-        tensor(5.)
+        >>> word_error(torch.tensor([0.0, 6.0] * 500), torch.tensor(4.0))
+        tensor(4.0011)
+        >>> word_error(torch.tensor([0.0, 6.0] * 3))
+        tensor(1.7765)
     """
-    spread = standard_error(draws)
+    # Cornish and Fisher's expansion of t / 2 at two normal standard deviations. With 5 degrees of freedom it is 1.324,
+    # where 1.325 is exact.
+    inverse = 1 / max(1, len(draws) - 1)
+    spread = standard_error(draws) * (1 + inverse * (1.25 + inverse * (1.53125 + inverse * (1.42969 + inverse * 0.92))))
     return spread if integration_errors is None else torch.hypot(spread, integration_errors)

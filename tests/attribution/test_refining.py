@@ -13,7 +13,7 @@ from captum_dig import (
     StraightLine,
 )
 from captum_dig.attribution import Integral
-from captum_dig.attribution.integral import FEWEST_DRAWS, standard_error
+from captum_dig.attribution.integral import FEWEST_DRAWS, standard_error, word_error
 from tests.attribution.test_summing import BASE, MIX, PATHS, ROWS, WORDS, Reader, X, curved, known
 
 FREE = StaggeredPath(StraightLine())
@@ -156,7 +156,9 @@ def test_the_error_of_a_word_is_that_of_the_orders_and_that_of_the_integration()
     found = DiscretizedIntegratedGradients(curved, FREE).integrate(X, BASE, n_steps=2 + 3 * 2 * FEWEST_DRAWS)
     (errors,), (draws,), (integration,) = found.word_errors, found.draws, found.integration_errors
     assert errors.shape == integration.shape == (3, 4)
-    torch.testing.assert_close(errors.square(), standard_error(draws).square() + integration.square())
+    # Half of Student's t with 5 degrees of freedom, at two normal standard deviations.
+    spread = standard_error(draws) * 2.649 / 2
+    torch.testing.assert_close(errors.square(), spread.square() + integration.square(), rtol=1e-3, atol=0)
     # Two errors cover the mean over many orders for most words.
     limit = known(curved, StaggeredPath(StraightLine(), n_orders=256, seed=9), n_steps=2048).sum(dim=-1)
     far = (found.attributions.sum(dim=-1) - limit).abs() > 2 * errors
@@ -186,7 +188,13 @@ def test_without_an_estimate_the_error_of_a_word_is_that_of_the_orders():
     dig = DiscretizedIntegratedGradients(curved, StaggeredPath(StraightLine(), n_orders=12))
     found = dig.integrate(X, BASE, n_steps=24, method="gausslegendre")
     assert found.integration_errors is None
-    torch.testing.assert_close(found.word_errors[0], standard_error(found.draws[0]))
+    torch.testing.assert_close(found.word_errors[0], standard_error(found.draws[0]) * 2.649 / 2, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize(("degrees", "quantile"), [(5, 2.649), (6, 2.517), (10, 2.284), (30, 2.087)])
+def test_few_draws_say_less_about_their_spread(degrees, quantile):
+    draws = torch.arange(degrees + 1.0)
+    torch.testing.assert_close(2 * word_error(draws), quantile * standard_error(draws), rtol=3e-4, atol=0)
 
 
 def test_a_free_number_of_orders_follows_the_gradients_and_the_rule():
