@@ -4,7 +4,7 @@ Test texts are explained from two baselines, and measured by log-odds and compre
 
 - integrated_gradients: the straight line and Gauss-Legendre nodes, Captum's defaults, with 48 gradients;
 - former: the default of version 0.1, 4 staggered orders and Gauss-Legendre nodes, with 48 gradients;
-- default: 14 staggered orders and known sums, with 48 gradients;
+- default: 14 staggered orders and known sums, with 48 gradients (`--width`, `--inner-share`: another path instead);
 - default_half: the same with 24 gradients, so with 6 orders;
 - leave_one_out, and sampled_shapley: Shapley values of tokens from random orders, with at most 48 forward
   passes, or one order for longer texts. The long texts of IMDB do without both, which take minutes there.
@@ -34,7 +34,7 @@ from benchmarks._sentences import TINY_TEXTS, explainer_of, given, reopened, set
 from benchmarks.paper._settings import Setting, read, texts_of
 from benchmarks.paper.page import BETTER
 from benchmarks.paths.study import BASELINES, SETTING
-from captum_dig import StraightLine, TextExplainer
+from captum_dig import StaggeredPath, StraightLine, TextExplainer
 from captum_dig.comparison import Comparison
 from captum_dig.comparison.comparing import compare
 from captum_dig.methods import AttributionMethod, PathMethod, Plan
@@ -75,16 +75,21 @@ def main() -> None:
     """Measure, print, and write JSON."""
     parser = setting_parser(__doc__, tiny="all methods")
     parser.add_argument("--n", type=int, default=200, help="texts; of IMDB drawn at random")
+    parser.add_argument("--width", type=float, default=0.5, help="how long words move on the default path")
+    parser.add_argument("--inner-share", type=float, default=0.0, help="the share of the straight line in it")
     parser.add_argument("--work", type=Path, help="folder for finished texts")
     arguments = given(parser)
-    report = reopened(__doc__, arguments.out, "cells", n_steps=N_STEPS, level=LEVEL, reference=REFERENCE)
+    settings = {"n_steps": N_STEPS, "level": LEVEL, "reference": REFERENCE}
+    settings |= {"width": arguments.width, "inner_share": arguments.inner_share}
+    report = reopened(__doc__, arguments.out, "cells", **settings)
     with tempfile.TemporaryDirectory() as scratch:
         work = arguments.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)
         for name in arguments.settings:
             setting = SETTING[name]
             explainer, texts = _load(setting, arguments)
-            cell = measured(explainer, texts, work / name, with_removals=setting.dataset != "imdb")
+            path = StaggeredPath(StraightLine(), arguments.width, inner_share=arguments.inner_share)
+            cell = measured(explainer, path, texts, work / name, with_removals=setting.dataset != "imdb")
             report["cells"][name] = {"n_texts": len(texts), "rows": cell}
             for row in cell:
                 print(name, row, flush=True)
@@ -107,11 +112,11 @@ def _load(setting: Setting, arguments: argparse.Namespace) -> tuple[TextExplaine
 
 
 def measured(
-    explainer: TextExplainer, texts: Sequence[str], work: Path, *, with_removals: bool
+    explainer: TextExplainer, path: StaggeredPath, texts: Sequence[str], work: Path, *, with_removals: bool
 ) -> list[dict[str, Any]]:
     """Averages of each method from each baseline, with their tests."""
     former = PathMethod("former", IndependentStarts(StraightLine(), n_orders=4, seed=0))
-    default = PathMethod("default", explainer.path("staggered"))
+    default = PathMethod("default", path)
     runs: dict[str, tuple[Comparison, str]] = {}
     removals: list[str | AttributionMethod] = ["leave_one_out", SampledShapley()] if with_removals else []
     plans: tuple[tuple[str, int, list[str | AttributionMethod]], ...] = (

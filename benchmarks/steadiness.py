@@ -1,7 +1,8 @@
 """How much do scores depend on the draw of the orders, at the same number of gradients?
 
 Sentences are explained with several seeds, along staggered paths of several designs: the number of orders, the
-quadrature rule, and the time that a word moves. The same gradients are shared among the orders. For each design:
+quadrature rule, the time that a word moves, and the share of the straight line in the mean. The same gradients are
+shared among the paths. For each design:
 
 - error: the relative L2 distance of word scores from those of 256 orders, the limit (median, and 90th percentile);
 - same top word: the share of sentences in which the word with the highest score is the same for all seeds;
@@ -40,6 +41,7 @@ class Design:
         n_orders: The number of orders.
         rule: The quadrature rule.
         width: How long a word moves.
+        inner_share: The share of the straight line.
         n_steps: The number of gradients.
         decorrelated: Whether the starts of different words are hardly correlated, instead of independent.
     """
@@ -47,22 +49,26 @@ class Design:
     n_orders: int
     rule: str = "known_sums"
     width: float = 0.5
+    inner_share: float = 0.0
     n_steps: int = N_STEPS
     decorrelated: bool = True
 
     def __str__(self) -> str:
         name = f"{self.n_orders} orders, {self.rule}, width {self.width:g}"
+        name += f", line {self.inner_share:g}" if self.inner_share else ""
         name += "" if self.decorrelated else ", independent starts"
         return name if self.n_steps == N_STEPS else f"{name}, {self.n_steps} gradients"
 
 
 # The first is the default of version 0.1, the second that of now. The third has the same orders and nearly exact
-# integrals, so its error comes from the draw. The fourth shows the gain of starts that are hardly correlated.
+# integrals, so its error comes from the draw. The fourth shows the gain of starts that are hardly correlated. Half of
+# the fifth is the straight line.
 DESIGNS = (
     Design(4, "gausslegendre", decorrelated=False),
     Design(14),
     Design(14, n_steps=7 * N_STEPS),
     Design(14, decorrelated=False),
+    Design(12, width=0.3, inner_share=0.5),
     Design(4),
     Design(8),
     Design(12),
@@ -72,7 +78,6 @@ DESIGNS = (
 )
 # As many orders and gradients as a text needs.
 AUTO = "n_steps='auto'"
-WIDTH = 0.5
 BASELINES = ("pad", "mask")
 LIMIT_ORDERS, LIMIT_NODES, LIMIT_SEED = 256, 8, 1000
 
@@ -82,7 +87,7 @@ def main() -> None:
     parser = setting_parser(__doc__, tiny="few orders")
     parser.add_argument("--n", type=int, default=40, help="sentences, evenly spread over the split")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
-    parser.add_argument("--designs", type=int, nargs="+", default=[0, 1, 2, 3], help="numbers of the designs")
+    parser.add_argument("--designs", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="numbers of the designs")
     arguments = given(parser)
     n_orders = 16 if arguments.tiny else LIMIT_ORDERS
     report = reopened(
@@ -108,16 +113,19 @@ def designs(
     explainer: TextExplainer, texts: list[str], baseline: str, wanted: list[Design], n_orders: int
 ) -> Iterator[tuple[str, dict[str, float]]]:
     """Measure each design, and the default."""
-    limits: dict[float, list[TextAttribution]] = {}
-    for width in dict.fromkeys([WIDTH, *(design.width for design in wanted)]):
-        limit = Design(n_orders, width=width, n_steps=n_orders * LIMIT_NODES)
-        limits[width] = scores(explainer, texts, baseline, limit, LIMIT_SEED)
-    for design in wanted:
+    kinds = [(design.width, design.inner_share) for design in [Design(n_orders), *wanted]]
+    limits = {
+        kind: scores(
+            explainer, texts, baseline, Design(n_orders, "known_sums", *kind, n_orders * LIMIT_NODES), LIMIT_SEED
+        )
+        for kind in dict.fromkeys(kinds)
+    }
+    for design, kind in zip(wanted, kinds[1:], strict=True):
         drawn = [scores(explainer, texts, baseline, design, seed) for seed in range(N_SEEDS)]
-        yield str(design), compared(drawn, limits[design.width]) | {"gradients": design.n_steps}
+        yield str(design), compared(drawn, limits[kind]) | {"gradients": design.n_steps}
     drawn = [by_need(explainer, texts, baseline, seed) for seed in range(N_SEEDS)]
     n_gradients = statistics.mean(one.settings.n_steps for results in drawn for one in results)
-    yield AUTO, compared(drawn, limits[WIDTH]) | {"gradients": rounded(n_gradients)}
+    yield AUTO, compared(drawn, limits[kinds[0]]) | {"gradients": rounded(n_gradients)}
 
 
 def scores(
@@ -125,13 +133,13 @@ def scores(
 ) -> list[TextAttribution]:
     """Explanations of the texts along staggered straight lines."""
     kind = StaggeredPath if design.decorrelated else IndependentStarts
-    path = kind(StraightLine(), width=design.width, n_orders=design.n_orders, seed=seed)
+    path = kind(StraightLine(), design.width, design.n_orders, seed, inner_share=design.inner_share)
     return explain(explainer, texts, baseline=baseline, strategy=path, n_steps=design.n_steps, method=design.rule)
 
 
 def by_need(explainer: TextExplainer, texts: list[str], baseline: str, seed: int) -> list[TextAttribution]:
     """Explanations of the texts by the default, with another seed."""
-    return explain(explainer, texts, baseline=baseline, strategy=StaggeredPath(StraightLine(), seed=seed))
+    return explain(explainer, texts, baseline=baseline, strategy=explainer.path("staggered", seed=seed))
 
 
 def compared(drawn: list[list[TextAttribution]], limit: list[TextAttribution]) -> dict[str, float]:
