@@ -25,6 +25,7 @@ class EnsemblePath(PathGenerator):
         ValueError: If there is none.
 
     Example:
+        >>> import torch
         >>> from captum_dig import MonotonicPath, StraightLine, Vocabulary
         >>> vocabulary = Vocabulary(torch.tensor([[0.0], [1.0], [2.0], [4.0]]))
         >>> path = EnsemblePath([StraightLine(), MonotonicPath(vocabulary, n_anchors=2, n_neighbors=3)])
