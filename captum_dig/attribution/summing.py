@@ -18,7 +18,8 @@ from captum_dig._captum import (
     select_targets,
 )
 from captum_dig.attribution.forward import failures_explained
-from captum_dig.paths.bundles import Array, Integers, Mean
+from captum_dig.paths.bundles import Array, Integers
+from captum_dig.paths.means import Mean
 from captum_dig.quadrature import Schedule
 
 
@@ -135,7 +136,7 @@ class PathSum:
     Attributes:
         totals: The attributions to each input, float32 or wider.
         means: The mean gradients; empty if they are not wanted.
-        by_path: The attributions to the words of each input along each path by itself, shape (R, B, W); empty if they
+        by_path: The part of each path in the attributions to the words of each input, shape (R, B, W); empty if they
             are not wanted.
         integration_errors: The estimated errors of the words of each input, shape (B, W); empty without an estimate.
     """
@@ -165,30 +166,25 @@ class PathSum:
         """
         self.totals[which] += parts.sum(dim=0)
         if self.by_path:
-            # A path has its weight in the mean over all.
-            divisors = as_tensor(self.mean.divisors[paths], parts)
-            _add_at(self.by_path[which], paths, word_sums(parts) * divisors[..., None])
+            _add_at(self.by_path[which], paths, word_sums(parts))
 
     def by_draw(self, n_draws: int) -> tuple[Tensor, ...]:
         """Return the attributions to the words of each input along each draw, shape (G, B, W).
 
-        The paths without a weight of their own are G draws, one behind the other. Each is averaged with the others.
+        The paths without a share of their own are G draws, one behind the other; the others belong to each draw.
 
         Args:
             n_draws: G.
         """
-        # Invariant: the mean over draws is the mean over paths. A path with 6 and the weight 1/2, and two draws of a
-        # path each, 2 and 4: the draws are 6/2 + 2/2 = 4 and 6/2 + 4/2 = 5, and 6/2 + 2/4 + 4/4 = 4.5 is their mean.
-        fixed, divisors = torch.from_numpy(self.mean.fixed), self.mean.divisors
-        if not fixed.any():
-            return tuple(each.unflatten(0, (n_draws, -1)).mean(dim=1) for each in self.by_path)
+        # Invariant: the mean over draws is the sum over paths. A path with the part 3 and a share of its own, and two
+        # draws of a path each with the parts 1/2 and 1: the draws are 3 + 2 * 1/2 = 4 and 3 + 2 * 1 = 5, and their mean
+        # is 3 + 1/2 + 1 = 4.5.
+        fixed = torch.from_numpy(self.mean.fixed)
         found = []
-        for each in self.by_path:
-            own, drawn = each[fixed.to(each.device)], each[~fixed.to(each.device)]
-            weights = as_tensor(1 / divisors[self.mean.fixed], each)
-            own = (own * weights[:, None, None]).sum(dim=0, keepdim=True)
-            rest = 1 - float((1 / divisors[self.mean.fixed]).sum())
-            found.append(own + rest * drawn.unflatten(0, (n_draws, -1)).mean(dim=1) if len(drawn) else own)
+        for parts in self.by_path:
+            own, drawn = (parts[some.to(parts.device)] for some in (fixed, ~fixed))
+            draws = drawn.reshape(n_draws, len(drawn) // n_draws, *drawn.shape[1:])
+            found.append(own.sum(dim=0) + n_draws * draws.sum(dim=1))
         return tuple(found)
 
     def add_means(self, which: int, gradients: Tensor, widths: Array) -> None:

@@ -3,7 +3,8 @@
 `base`: the class of paths, and the straight line. `words`: from word to word, as in Discretized Integrated Gradients.
 `uniform`: from word to word along the straight line. `ensembles`: several paths, averaged. `staggered`: words that move
 one after the other, in several orders. `per_input`: a path for each of several inputs. Below them, `polylines` makes
-points where they are wanted, and `bundles` puts several inputs and orders into one time.
+points where they are wanted, and `bundles` puts several inputs and orders into one time. `means` weighs the paths that
+are averaged. `windows` are those of staggered words, and `starts` draws when they begin.
 """
 
 from captum_dig.paths.base import PathGenerator, StraightLine, as_ensemble, upsample

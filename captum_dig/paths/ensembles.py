@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from captum_dig.paths.base import PathGenerator
-from captum_dig.paths.bundles import Bundle, Mean, all_knots
+from captum_dig.paths.bundles import Bundle, all_knots
+from captum_dig.paths.means import Mean
 
 
 class EnsemblePath(PathGenerator):

@@ -15,7 +15,6 @@ from captum_dig.paths.bundles import (
     Array,
     Bundle,
     Integers,
-    Mean,
     Places,
     cumulate,
     laid_out,
@@ -23,6 +22,7 @@ from captum_dig.paths.bundles import (
     not_over,
     on_device,
 )
+from captum_dig.paths.means import Mean
 from captum_dig.quadrature.rules import QuadratureRule
 from captum_dig.quadrature.schedules import CellPlaces, Spacing, Steps, counts_on
 

@@ -14,18 +14,8 @@ import torch
 from torch import Tensor
 
 from captum_dig.checks import at_least_one
-from captum_dig.paths.bundles import (
-    Array,
-    Bundle,
-    Integers,
-    Mean,
-    Places,
-    cumulate,
-    laid_out,
-    locate,
-    not_over,
-    on_device,
-)
+from captum_dig.paths.bundles import Array, Bundle, Integers, Places, cumulate, laid_out, locate, not_over, on_device
+from captum_dig.paths.means import Mean
 from captum_dig.paths.polylines import Polyline, StepPlaces
 from captum_dig.quadrature.rules import QuadratureRule, check_method
 

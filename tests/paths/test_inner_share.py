@@ -5,20 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captum_dig import (
-    DiscretizedIntegratedGradients,
-    EnsemblePath,
-    MonotonicPath,
-    StaggeredPath,
-    StraightLine,
-    Vocabulary,
-)
+from captum_dig import DiscretizedIntegratedGradients, EnsemblePath, StaggeredPath, StraightLine
 from captum_dig.attribution.integral import standard_error
-from captum_dig.paths.bundles import Mean
+from captum_dig.paths.means import Mean
 from captum_dig.quadrature.schedules import counts_on
-from tests.attribution.test_summing import BASE, MIX, ROWS, X, curved
+from tests.attribution.test_summing import BASE, MIX, WORDS, X, curved
 
-WORDS = MonotonicPath(Vocabulary(ROWS), n_anchors=5, n_neighbors=12)
 INNER = {"line": StraightLine(), "words": WORDS}
 
 
