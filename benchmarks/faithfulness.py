@@ -79,9 +79,16 @@ def main() -> None:
     parser.add_argument("--inner-share", type=float, default=0.0, help="the share of the straight line in it")
     parser.add_argument("--work", type=Path, help="folder for finished texts")
     arguments = given(parser)
-    settings = {"n_steps": N_STEPS, "level": LEVEL, "reference": REFERENCE}
-    settings |= {"width": arguments.width, "inner_share": arguments.inner_share}
-    report = reopened(__doc__, arguments.out, "cells", **settings)
+    report = reopened(
+        __doc__,
+        arguments.out,
+        "cells",
+        n_steps=N_STEPS,
+        level=LEVEL,
+        reference=REFERENCE,
+        width=arguments.width,
+        inner_share=arguments.inner_share,
+    )
     with tempfile.TemporaryDirectory() as scratch:
         work = arguments.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)
