@@ -16,7 +16,7 @@ from typing import Any, Final
 from filelock import FileLock, Timeout
 
 from captum_dig.records import show
-from captum_dig.visualization.writing import write_whole
+from captum_dig.visualization.writing import remove_parts, write_whole
 
 FORMAT: Final = "captum_dig.scores"
 FORMAT_VERSION: Final = 1
@@ -66,6 +66,8 @@ class ScoreFolder:
         self.path = Path(path)
         self._identity = {name: identity[name] for name in sorted(identity)}
         self._ending = ending
+        # The folder is locked, so no process writes these.
+        remove_parts(self.path, older_than=0.0)
         found = read_manifest(self.path, missing=True)
         self.parts: dict[int, PartRecord] = {}
         if found is None:

@@ -106,6 +106,10 @@ def command(data, out, *more):
     return [sys.executable, "-m", "captum_dig", *typed]
 
 
+def n_parts(folder):
+    return len(list(folder.glob("part-*")))
+
+
 @pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_to_the_same_bytes(tmp_path):
     rows = [{"text": f"{TEXTS[n % 5]} {n}", "id": n} for n in range(60)]
@@ -115,9 +119,13 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bytes(tmp_path):
     n_killed, rng = 0, random.Random(0)
     # Set it to 20 for the long check.
     for _ in range(int(os.environ.get("CAPTUM_DIG_KILLS", "8"))):
+        n_before = n_parts(tmp_path / "parts")
         process = subprocess.Popen(command(data, tmp_path / "parts"), env=environment, stderr=subprocess.DEVNULL)
-        # From before the first part to after the last one.
-        time.sleep(rng.uniform(3.5, 7.5))
+        # Some parts later, whatever the speed of this machine; then anywhere inside the next part.
+        n_more = rng.randint(0, 3)
+        while process.poll() is None and n_parts(tmp_path / "parts") < n_before + n_more:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.2))
         n_killed += process.poll() is None
         process.kill()
         process.wait()

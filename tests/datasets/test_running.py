@@ -290,6 +290,18 @@ def test_another_run_is_refused_by_name(explainer, tmp_path, data):
         run()
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_part_that_a_killed_process_left_is_removed(explainer, tmp_path, data, begun):
+    run = partial(explain_table, explainer, data, tmp_path / "scores", **QUICK)
+    if begun:
+        run()
+    left = tmp_path / "scores" / ".captum-dig-0123456789abcdef.part"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"half")
+    run()
+    assert not left.exists()
+
+
 def test_folders_of_others_are_refused(explainer, tmp_path, data):
     run = partial(explain_table, explainer, data, **QUICK)
     (tmp_path / "mine").mkdir()
