@@ -151,9 +151,10 @@ class StaggeredPath(PathGenerator):
             # The first block has the inner path already.
             path.inner_share = 0.0
         path.n_orders = max(1, n_paths // self._at_once) * self._at_once
-        # The inner path takes more gradients than an order.
+        # The inner path takes the gradients of several orders. For one of these the others give some of theirs: where
+        # gradients are few, one order more is worth more than one node more on each.
         path._count()
-        while path.n_parts > n_paths and path.n_orders > self._at_once:
+        while path.n_parts > n_paths + 1 and path.n_orders > self._at_once:
             path.n_orders -= self._at_once
             path._count()
         return path

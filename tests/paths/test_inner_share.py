@@ -63,6 +63,10 @@ def test_the_inner_path_takes_more_gradients_than_an_order():
     path = mixed(0.5, n_orders=None).sized((48 - 2) // 3)
     assert (path.n_orders, path.n_paths, path.n_draws, path.n_parts) == (12, 13, 6, 15)
     assert counts_on(Mean.of([1, 12], [0.5, None]), 46) == [10] + [3] * 12
+    # The orders may have slightly fewer than 3 each, so that there are more of them.
+    path = mixed(0.5, n_orders=None).sized((24 - 2) // 3)
+    assert (path.n_orders, path.n_parts) == (6, 8)
+    assert counts_on(Mean.of([1, 6], [0.5, None]), 22) == [6, 3, 3, 3, 3, 2, 2]
     # Too few for so many parts: the first paths get one more.
     assert counts_on(Mean.of([1, 12], [0.5, None]), 14) == [2] + [1] * 12
     with pytest.raises(ValueError, match="n_steps must be at least 3, one for each path of the ensemble, got 2"):
