@@ -3,6 +3,7 @@
 `DiscretizedIntegratedGradients.integrate` returns it. Captum's `attribute` returns the attributions alone.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -66,7 +67,9 @@ def word_error(draws: Tensor, integration_errors: Tensor | None = None) -> Tenso
     """Combine the standard error over draws with the error of the integration: the root of the sum of their squares.
 
     A standard error of few draws is uncertain itself. It is multiplied by half of Student's t, so that two errors cover
-    the mean of many draws as often as for a normal distribution, in 95 % of cases.
+    the mean of many draws as often as for a normal distribution, in 95 % of cases. The error of the integration is
+    estimated by its absolute value. It is multiplied by the root of pi / 2: the standard deviation of a normal
+    distribution with that mean absolute value.
 
     Args:
         draws: The attributions to words along each draw, shape (G, ...).
@@ -78,7 +81,7 @@ def word_error(draws: Tensor, integration_errors: Tensor | None = None) -> Tenso
     Example:
         >>> import torch
         >>> word_error(torch.tensor([0.0, 6.0] * 500), torch.tensor(4.0))
-        tensor(4.0011)
+        tensor(5.0142)
         >>> word_error(torch.tensor([0.0, 6.0] * 3))
         tensor(1.7765)
     """
@@ -86,4 +89,4 @@ def word_error(draws: Tensor, integration_errors: Tensor | None = None) -> Tenso
     # where 1.325 is exact.
     inverse = 1 / max(1, len(draws) - 1)
     spread = standard_error(draws) * (1 + inverse * (1.25 + inverse * (1.53125 + inverse * (1.42969 + inverse * 0.92))))
-    return spread if integration_errors is None else torch.hypot(spread, integration_errors)
+    return spread if integration_errors is None else torch.hypot(spread, math.sqrt(math.pi / 2) * integration_errors)

@@ -146,8 +146,8 @@ class TextAttribution:
         error_percent: The estimated error of the integration, in percent of the scores' sizes, with known sums, whose
             scores always add up; else None.
         word_errors: The error of each word's score, the root of the sum of two squares. One is the standard error over
-            the orders of a staggered path, times half of Student's t; the other is the error of the integration. None
-            for a path that draws no orders, or too few.
+            the orders of a staggered path, times half of Student's t. The other is the estimated error of the
+            integration, times 1.25. None for a path that draws no orders, or too few.
         spread_percent: The sum of the standard errors over the orders, in percent of the scores' sizes; None likewise.
         converged: With ``n_steps="auto"``, whether the error and the spread came within the tolerances; else None.
         fields: The names and places of the fields in `text`, where the sample has several; each stands on its own line.

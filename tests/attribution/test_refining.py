@@ -1,5 +1,7 @@
 """Known sums whose nodes go where the indicators are largest, and gradients that are kept to go on with."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -158,7 +160,7 @@ def test_the_error_of_a_word_is_that_of_the_orders_and_that_of_the_integration()
     assert errors.shape == integration.shape == (3, 4)
     # Half of Student's t with 5 degrees of freedom, at two normal standard deviations.
     spread = standard_error(draws) * 2.649 / 2
-    torch.testing.assert_close(errors.square(), spread.square() + integration.square(), rtol=1e-3, atol=0)
+    torch.testing.assert_close(errors.square(), spread.square() + math.pi / 2 * integration.square(), rtol=1e-3, atol=0)
     # Two errors cover the mean over many orders for most words.
     limit = known(curved, StaggeredPath(StraightLine(), n_orders=256, seed=9), n_steps=2048).sum(dim=-1)
     far = (found.attributions.sum(dim=-1) - limit).abs() > 2 * errors
@@ -195,6 +197,13 @@ def test_without_an_estimate_the_error_of_a_word_is_that_of_the_orders():
 def test_few_draws_say_less_about_their_spread(degrees, quantile):
     draws = torch.arange(degrees + 1.0)
     torch.testing.assert_close(2 * word_error(draws), quantile * standard_error(draws), rtol=3e-4, atol=0)
+
+
+def test_two_word_errors_cover_a_normal_error_of_the_integration():
+    errors = torch.randn(100_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    estimate = errors.abs().mean().expand(len(errors))
+    covered = errors.abs() <= 2 * word_error(torch.zeros(6, len(errors)), estimate)
+    assert covered.double().mean() == pytest.approx(0.9545, abs=2e-3)
 
 
 def test_a_free_number_of_orders_follows_the_gradients_and_the_rule():
