@@ -4,7 +4,8 @@ Test texts are explained from two baselines, and measured by log-odds and compre
 
 - integrated_gradients: the straight line and Gauss-Legendre nodes, Captum's defaults, with 48 gradients;
 - former: the default of version 0.1, 4 staggered orders and Gauss-Legendre nodes, with 48 gradients;
-- default: 14 staggered orders and known sums, with 48 gradients (`--width`, `--inner-share`: another path instead);
+- default: the straight line, 12 staggered orders and known sums, with 48 gradients (`--width`, `--inner-share`:
+  another path instead);
 - default_half: the same with 24 gradients, so with 6 orders;
 - leave_one_out, and sampled_shapley: Shapley values of tokens from random orders, with at most 48 forward
   passes, or one order for longer texts. The long texts of IMDB do without both, which take minutes there.
@@ -75,8 +76,8 @@ def main() -> None:
     """Measure, print, and write JSON."""
     parser = setting_parser(__doc__, tiny="all methods")
     parser.add_argument("--n", type=int, default=200, help="texts; of IMDB drawn at random")
-    parser.add_argument("--width", type=float, default=0.5, help="how long words move on the default path")
-    parser.add_argument("--inner-share", type=float, default=0.0, help="the share of the straight line in it")
+    parser.add_argument("--width", type=float, default=0.3, help="how long words move on the default path")
+    parser.add_argument("--inner-share", type=float, default=0.5, help="the share of the straight line in it")
     parser.add_argument("--work", type=Path, help="folder for finished texts")
     arguments = given(parser)
     report = reopened(

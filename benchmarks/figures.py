@@ -131,8 +131,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "({V|256,000 x 1,152|hnsw|recall|.3f}), IVF {V|256,000 x 1,152|ivf|cold_s|.1f} s "
         "({V|256,000 x 1,152|ivf|recall|.3f}); FAISS's exact index {V|256,000 x 1,152|faiss flat|cold_s|.1f} s |",
         "| better in {T|better|.0f} of 20 tests (five models, two baselines, two measures), worse in {T|worse|.0f}; "
-        "with half of the gradients better in {H|better|.0f}, worse in {H|worse|.0f}, and level with the former "
-        "default in {paths/default|verdicts|default_half against former|level|.0f} |",
+        "with half of the gradients better in {H|better|.0f}, worse in {H|worse|.0f}; half against all of the former "
+        "default: better in {F|better|.0f}, worse in {F|worse|.0f} |",
         "| log-odds (lower is better): {K|captum_dig, default|log_odds|mean|.2f}; Captum "
         "{K|captum|log_odds|mean|.2f}, Transformers Interpret {K|transformers-interpret|log_odds|mean|.2f}, "
         "time_interpret {K|time_interpret|log_odds|mean|.2f}, SHAP {K|shap|log_odds|mean|.2f}; seconds "
@@ -167,11 +167,12 @@ SHORT: Final = {
     "A": "stopping|models",
     "T": "paths/default|verdicts|default against integrated_gradients",
     "H": "paths/default|verdicts|default_half against integrated_gradients",
+    "F": "paths/default|verdicts|default_half against former",
     "B": "paths/default|cells|bert-sst2|rows",
     "L": "paths/default|cells|distilbert-sst2|rows",
     "K": "peers|classifier",
-    "NEW": "14 orders, known_sums, width 0.5",
-    "EXACT": "14 orders, known_sums, width 0.5, 336 gradients",
+    "NEW": "12 orders, known_sums, width 0.3, line 0.5",
+    "EXACT": "12 orders, known_sums, width 0.3, line 0.5, 336 gradients",
     "OLD": "4 orders, gausslegendre, width 0.5, independent starts",
     "AUTO": "n_steps='auto'",
 }

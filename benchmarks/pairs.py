@@ -18,10 +18,18 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from benchmarks._measuring import clock, ends, environment, rounded, write
 from benchmarks.paper._settings import read
-from captum_dig import TextExplainer, compare
+from captum_dig import StaggeredPath, StraightLine, TextExplainer, compare
+from captum_dig.methods import PathMethod
 from captum_dig.metrics import bootstrap_interval, paired_test
 
-METHODS = ("straight_line", "staggered", "greedy", "leave_one_out", "random")
+METHODS = (
+    "straight_line",
+    # Orders alone, without a share of the straight line.
+    PathMethod("staggered", StaggeredPath(StraightLine())),
+    "greedy",
+    "leave_one_out",
+    "random",
+)
 LABELS = {0: "DIFFERENT", 1: "SAME"}
 
 

@@ -64,7 +64,7 @@ CATALOGUE: Final = Catalogue(
             "path",
             "staggered",
             "captum_dig.paths.staggered:StaggeredPath",
-            "words move one after the other, in several orders",
+            "the mean of the straight line and of orders in which words move one after the other",
         ),
         Entry(
             "input_x_gradient",

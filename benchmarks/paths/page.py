@@ -161,7 +161,7 @@ def _default(results: Results) -> str:
     if not found:
         return ""
     names = {
-        "default": "the default, 14 orders and known sums",
+        "default": "the default, known sums",
         "default_half": "the same with half the gradients",
         "former": "the former default, 4 orders and Gauss-Legendre",
         "leave_one_out": "leave one out",
@@ -190,7 +190,7 @@ was chosen on these texts.
 
 {table(heads, counts)}
 
-With half of the gradients, the default is better than the former one with all of them in {half["better"]} tests, worse in {half["worse"]}, and in {half["level"]}
+With half of the gradients, the default is better than the former one with all of them in {half["better"]} of {total} tests, worse in {half["worse"]}, and in {half["level"]}
 neither is shown.
 
 {table(["model, data", "texts", "baseline", "method", *(SHORT[metric] for metric in DECIDING)], rows)}

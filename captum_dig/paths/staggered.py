@@ -51,7 +51,7 @@ class StaggeredPath(PathGenerator):
         width: How long a word moves, as a share of the whole time, in [0, 1].
         n_orders: The number of orders to average, at least 1, even if antithetic. None takes as many as there are
             gradients for. With known sums these are one for every 3, after the 2 at the ends; with other rules, one for
-            every 12. An inner path with a share takes the gradients of several. With ``width=1`` all orders would be
+            every 12. An inner path with a share takes those of several. With ``width=1`` all orders would be
             equal, and there is one.
         seed: Any integer; two that differ by a multiple of 2**62 are equivalent.
         antithetic: Whether orders come in pairs, s and 1 - width - s: a word that is late in one is early in the other.
@@ -138,8 +138,8 @@ class StaggeredPath(PathGenerator):
 
     @classmethod
     def named(cls, walk: Callable[[], Walk], seed: int | None) -> "StaggeredPath":  # noqa: ARG003 - no words here
-        """Make a staggered straight line."""
-        return cls(StraightLine(), seed=0 if seed is None else seed)
+        """Make the default of `TextExplainer`: the mean of the straight line, and of its staggered orders."""
+        return cls(StraightLine(), 0.3, seed=0 if seed is None else seed, inner_share=0.5)
 
     def sized(self, n_paths: int, block: int = 0) -> "StaggeredPath":
         """Choose the number of orders, if it is free."""

@@ -62,7 +62,7 @@ class TextExplainer:
             is ``"labels"`` where the class tells nothing.
         output: The number to explain, as in `LabelTask`: for labels ``"logit"``, ``"log_odds"``, ``"log_probability"``
             or ``"probability"``; None for the task's own.
-        strategy: How tokens are scored. ``"staggered"`` is a `StaggeredPath` along the straight line,
+        strategy: How tokens are scored. ``"staggered"`` is ``StaggeredPath(StraightLine(), 0.3, inner_share=0.5)``,
             ``"straight_line"`` is Integrated Gradients. Discretized Integrated Gradients goes by its anchor search:
             ``"greedy"``, ``"maxcount"``, ``"random_neighbor"``, ``"random_anchor"``, or an `AnchorSearch`.
             ``"uniform"`` is a greedy `UniformPath`. Any `PathGenerator` or `AttributionMethod` works, and so do methods
@@ -240,7 +240,7 @@ class TextExplainer:
             contrast: Another label: why the target and not this one? The difference of their numbers is explained.
             strategy: As in the constructor; None for the explainer's own.
             n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
-                have at least 2 paths. ``"auto"`` starts at 48, or at 24 along other paths than staggered ones. It takes
+                have at least 3 paths. ``"auto"`` starts at 48, or at 24 along other paths than staggered ones. It takes
                 more until the error and the spread are within the tolerances. No gradient is taken twice; only rules
                 without known sums restart, with twice as many.
             tolerance_percent: For ``"auto"``: the largest estimated error of the integration, in percent of the sizes

@@ -155,7 +155,8 @@ def test_settings_say_how_words_were_staggered(explainer, classifier, tokenizer)
     named = make(classifier, tokenizer, seed=7, strategy="staggered").explain(TEXT)
     assert (named.settings.strategy, named.settings.seed, named.settings.n_anchors) == ("staggered", 7, 0)
     assert named.anchors == ((),) * len(named.tokens)
-    assert named.token_scores == explainer.explain(TEXT, strategy=StaggeredPath(StraightLine(), seed=7)).token_scores
+    path = StaggeredPath(StraightLine(), 0.3, seed=7, inner_share=0.5)
+    assert named.token_scores == explainer.explain(TEXT, strategy=path).token_scores
     uniform = explainer.explain(TEXT, strategy="uniform")
     assert (uniform.settings.n_anchors, uniform.settings.n_neighbors) == (4, 12)
     assert len(uniform.anchors[1]) == 4
@@ -481,8 +482,8 @@ def test_the_default_is_staggered(explainer):
     assert (result.settings.strategy, result.settings.seed, result.settings.n_anchors) == ("staggered", 0, 0)
     assert result.anchors == ((),) * len(result.tokens)
     assert result.delta_percent < 1e-3
-    fourteen = StaggeredPath(StraightLine(), n_orders=14)
-    for path in (StaggeredPath(StraightLine()), fourteen):
+    for n_orders in (None, 12):
+        path = StaggeredPath(StraightLine(), 0.3, n_orders, inner_share=0.5)
         assert explainer.explain(TEXT, strategy=path, n_steps=48).token_scores == result.token_scores
     assert len(result.word_errors) == len(result.words)
     assert min(result.word_errors) > 0
@@ -536,9 +537,9 @@ def test_auto_stops_at_the_largest_number_of_steps(explainer):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_steps": 1}, "n_steps must be at least 2, one for each path from each baseline, got 1; take more"),
-        ({"n_steps": 3, "baseline": ("pad", "mask")}, "n_steps must be at least 4, one for each path"),
-        ({"max_steps": 1}, "max_steps must be at least 2, one for each path from each baseline, got 1"),
+        ({"n_steps": 2}, "n_steps must be at least 3, one for each path from each baseline, got 2; take more"),
+        ({"n_steps": 5, "baseline": ("pad", "mask")}, "n_steps must be at least 6, one for each path"),
+        ({"max_steps": 2}, "max_steps must be at least 3, one for each path from each baseline, got 2"),
         ({"n_steps": "auto", "spread_percent": "few"}, "spread_percent must be a positive number, got 'few'"),
         ({"n_steps": "auto", "spread_percent": -1}, "spread_percent must be a positive number, got -1"),
         ({"n_steps": "many"}, "n_steps must be 'auto' or an integer of at least 1, got 'many'"),
@@ -556,8 +557,8 @@ def test_wrong_numbers_of_steps_are_found_at_once(explainer, arguments, message)
 
 
 def test_auto_begins_with_a_gradient_for_each_path_from_each_baseline(explainer):
-    result = explainer.explain("dull", baseline=["pad"] * 25, max_steps=60)
-    assert result.settings.n_steps == 50
+    result = explainer.explain("dull", baseline=["pad"] * 25, max_steps=80)
+    assert result.settings.n_steps == 75
 
 
 def test_texts_whose_paths_are_large_are_attributed_in_parts(explainer, monkeypatch):
