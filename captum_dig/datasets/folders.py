@@ -16,7 +16,7 @@ from typing import Any, Final
 from filelock import FileLock, Timeout
 
 from captum_dig.records import show
-from captum_dig.visualization.writing import remove_parts, write_whole
+from captum_dig.visualization.writing import is_part, write_whole
 
 FORMAT: Final = "captum_dig.scores"
 FORMAT_VERSION: Final = 1
@@ -66,12 +66,10 @@ class ScoreFolder:
         self.path = Path(path)
         self._identity = {name: identity[name] for name in sorted(identity)}
         self._ending = ending
-        # The folder is locked, so no process writes these.
-        remove_parts(self.path, older_than=0.0)
         found = read_manifest(self.path, missing=True)
         self.parts: dict[int, PartRecord] = {}
         if found is None:
-            others = [file.name for file in self.path.iterdir() if file.name != _LOCK]
+            others = [file.name for file in self.path.iterdir() if file.name != _LOCK and not is_part(file.name)]
             if others:
                 raise ValueError(
                     f"out must be a new folder or that of the same run, got {str(self.path)!r} with "

@@ -53,7 +53,7 @@ def write_whole(path: str | Path, data: bytes | None, *, private: bool = False, 
     old = target.stat() if target.exists() else None
     if old is not None:
         target.open("ab").close()  # the folder may be writable where the file is not
-    remove_parts(target.parent)
+    _remove_stale_parts(target.parent)
     part = target.with_name(f".captum-dig-{secrets.token_hex(8)}.part")
     mode = 0o666 if old is None and not private else 0o600
     try:
@@ -91,19 +91,24 @@ def _liken(part: Path, old: os.stat_result) -> None:
     part.chmod(mode)
 
 
-def remove_parts(folder: Path, *, older_than: float = _DAY) -> None:
-    """Remove the parts that killed processes of this user left in a folder.
+def is_part(name: str) -> bool:
+    """Tell whether a killed process left a file of this name, or another process is writing it.
 
-    Args:
-        folder: The folder.
-        older_than: The age in seconds. No process writes for a day; 0 is for a folder where no other process writes.
+    Example:
+        >>> is_part(".captum-dig-0123456789abcdef.part"), is_part("page.html")
+        (True, False)
     """
+    return _PART.fullmatch(name) is not None
+
+
+def _remove_stale_parts(folder: Path) -> None:
+    """Remove parts of this user's killed processes; no process writes for a day."""
     user = os.geteuid() if hasattr(os, "geteuid") else None
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if _PART.fullmatch(entry.name):
+            if is_part(entry.name):
                 with contextlib.suppress(OSError):
                     found = entry.stat(follow_symlinks=False)
                     mine = user is None or found.st_uid == user
-                    if mine and stat.S_ISREG(found.st_mode) and found.st_mtime <= time.time() - older_than:
+                    if mine and stat.S_ISREG(found.st_mode) and found.st_mtime < time.time() - _DAY:
                         Path(entry.path).unlink()
