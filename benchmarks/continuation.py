@@ -22,7 +22,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from benchmarks._measuring import alone, clock, environment, peak_gb, rounded, write
-from captum_dig import TextAttribution, TextExplainer
+from captum_dig import PathGenerator, StaggeredPath, StraightLine, TextAttribution, TextExplainer
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def run(name: str, size: Size) -> dict[str, Any]:
         )
         scores.extend(found.seq_attr.tolist())
 
-    def ours(strategy: str, target: str) -> None:
+    def ours(strategy: str | PathGenerator, target: str) -> None:
         explainer = TextExplainer(model, tokenizer, strategy=strategy, cache=False)
         found = explainer.explain(
             prompt,
@@ -98,7 +98,7 @@ def run(name: str, size: Size) -> dict[str, Any]:
     work = {
         "captum": captum,
         "whole, straight line": lambda: ours("straight_line", "predicted"),
-        "whole, staggered": lambda: ours("staggered", "predicted"),
+        "whole, staggered": lambda: ours(StaggeredPath(StraightLine()), "predicted"),
         "each token, straight line": lambda: ours("straight_line", "tokens"),
     }[name]
     seconds = clock(work)

@@ -35,8 +35,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "That held in {T|better|.0f} of 20 tests on five models, and the opposite in {T|worse|.0f}.",
         "of the label by {B|default@pad|log_odds|mean|-1*.2f} with these scores, and by "
         "{B|integrated_gradients@pad|log_odds|mean|-1*.2f} with those of the straight line",
-        "leaving words out one by one does better: {L|leave_one_out@mask|log_odds|mean|-1*.2f}, where staggered paths "
-        "have {L|default@mask|log_odds|mean|-1*.2f}",
+        "leaving words out one by one does better: {L|leave_one_out@mask|log_odds|mean|-1*.2f}, where the default "
+        "has {L|default@mask|log_odds|mean|-1*.2f}",
     ),
     "docs/how-to/fast.md": (
         "A path through words costs about {end_to_end|long_texts|path_share_percent|.0f} % of that",
@@ -131,8 +131,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "({V|256,000 x 1,152|hnsw|recall|.3f}), IVF {V|256,000 x 1,152|ivf|cold_s|.1f} s "
         "({V|256,000 x 1,152|ivf|recall|.3f}); FAISS's exact index {V|256,000 x 1,152|faiss flat|cold_s|.1f} s |",
         "| better in {T|better|.0f} of 20 tests (five models, two baselines, two measures), worse in {T|worse|.0f}; "
-        "with half of the gradients better in {H|better|.0f}, worse in {H|worse|.0f}; half against all of the former "
-        "default: better in {F|better|.0f}, worse in {F|worse|.0f} |",
+        "with half of the gradients better in {H|better|.0f}, worse in {H|worse|.0f}; with 24 gradients "
+        "against the former default with 48 better in {F|better|.0f}, worse in {F|worse|.0f} |",
         "| log-odds (lower is better): {K|captum_dig, default|log_odds|mean|.2f}; Captum "
         "{K|captum|log_odds|mean|.2f}, Transformers Interpret {K|transformers-interpret|log_odds|mean|.2f}, "
         "time_interpret {K|time_interpret|log_odds|mean|.2f}, SHAP {K|shap|log_odds|mean|.2f}; seconds "

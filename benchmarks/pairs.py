@@ -24,7 +24,7 @@ from captum_dig.metrics import bootstrap_interval, paired_test
 
 METHODS = (
     "straight_line",
-    # Orders alone, without a share of the straight line.
+    # The default when results/pairs.json was measured; the present one adds the straight line.
     PathMethod("staggered", StaggeredPath(StraightLine())),
     "greedy",
     "leave_one_out",

@@ -68,8 +68,8 @@ def word_error(draws: Tensor, integration_errors: Tensor | None = None) -> Tenso
 
     A standard error of few draws is uncertain itself. It is multiplied by half of Student's t, so that two errors cover
     the mean of many draws as often as for a normal distribution, in 95 % of cases. The error of the integration is
-    estimated by its absolute value. It is multiplied by the root of pi / 2: the standard deviation of a normal
-    distribution with that mean absolute value.
+    estimated as a mean absolute value. Multiplied by the root of pi / 2, it is the standard deviation of a normal
+    distribution.
 
     Args:
         draws: The attributions to words along each draw, shape (G, ...).

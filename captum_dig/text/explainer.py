@@ -239,8 +239,8 @@ class TextExplainer:
                 is the mean over them. None is padding, or for a tokenizer without it the token that ends a text.
             contrast: Another label: why the target and not this one? The difference of their numbers is explained.
             strategy: As in the constructor; None for the explainer's own.
-            n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; staggered words
-                have at least 3 paths. ``"auto"`` starts at 48, or at 24 along other paths than staggered ones. It takes
+            n_steps: Gradient evaluations for each text, at least 1 for each path from each baseline; ``"staggered"``
+                has at least 3 paths. ``"auto"`` starts at 48, or at 24 along other paths than staggered ones. It takes
                 more until the error and the spread are within the tolerances. No gradient is taken twice; only rules
                 without known sums restart, with twice as many.
             tolerance_percent: For ``"auto"``: the largest estimated error of the integration, in percent of the sizes
