@@ -12,6 +12,7 @@ __all__ = ["CATALOGUE", "Catalogue", "Entry"]
 
 _ANCHORS = "captum_dig.paths.anchors"
 _MEASURES = "captum_dig.metrics.measures"
+_INTEGRATION = "captum_dig.metrics.integration"
 _RULES = "captum_dig.quadrature.rules"
 
 CATALOGUE: Final = Catalogue(
@@ -43,7 +44,7 @@ CATALOGUE: Final = Catalogue(
         Entry(
             "random_neighbor",
             "search",
-            "DIG rnd neighb.",
+            "DIG rnd neigh.",
             f"{_ANCHORS}:RandomNeighbor",
             "next word: a neighbour, at random",
             aliases=("dig_random_neighbor",),
@@ -141,9 +142,18 @@ CATALOGUE: Final = Catalogue(
             f"{_MEASURES}:KendallTau",
             "rank correlation with leave-one-out",
         ),
-        Entry("delta", "measure", "delta", f"{_MEASURES}:Delta", "sum of the scores minus the change of the output"),
-        Entry("change", "measure", "change of the output", f"{_MEASURES}:Change", "output at the text minus baseline"),
-        Entry("delta_percent", "measure", "delta %", f"{_MEASURES}:DeltaPercent", "|delta| in percent of |change|"),
+        Entry("delta", "measure", "delta", f"{_INTEGRATION}:Delta", "sum of the scores minus the change of the output"),
+        Entry(
+            "change", "measure", "change of the output", f"{_INTEGRATION}:Change", "output at the text minus baseline"
+        ),
+        Entry("delta_percent", "measure", "delta %", f"{_INTEGRATION}:DeltaPercent", "|delta| in percent of |change|"),
+        Entry(
+            "error_percent",
+            "measure",
+            "estimated error %",
+            f"{_INTEGRATION}:ErrorPercent",
+            "estimated error of the integration, in percent of the scores' sizes",
+        ),
         Entry(
             "word_approximation_error",
             "measure",
@@ -190,7 +200,7 @@ CATALOGUE: Final = Catalogue(
             "token_error",
             "measure",
             "token error",
-            f"{_MEASURES}:TokenError",
+            f"{_INTEGRATION}:TokenError",
             "distance from the scores with many times the gradients",
             default=False,
         ),

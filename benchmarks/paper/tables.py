@@ -29,6 +29,8 @@ from captum_dig.comparison.comparing import compare
 from captum_dig.methods import AttributionMethod, PathMethod
 
 RESULTS = Path(__file__).parents[1] / "results" / "paper"
+# "Ours": the rule beside the paper's.
+RULE = "gausslegendre"
 Methods = Callable[[TextExplainer], list[AttributionMethod]]
 
 
@@ -51,7 +53,7 @@ def upsampled(explainer: TextExplainer) -> list[AttributionMethod]:
             f"f={f}@{name}", path, rule, "knots" if rule == "riemann_left" else "arc", n_gradients=2**f * (M + 1)
         )
         for f in range(4)
-        for name, rule in (("paper", "riemann_left"), ("ours", "gausslegendre"))
+        for name, rule in (("paper", "riemann_left"), ("ours", RULE))
     ]
 
 
@@ -147,6 +149,7 @@ def run(setting: Setting, arguments: argparse.Namespace, work: Path, out: Path) 
             methods(explainer),
             baselines,
             n_steps=M + 1,
+            method=RULE,
             top_fractions=setting.top_fractions,
             protocols=("default", "paper"),
             n_curve_texts=0,
@@ -196,6 +199,7 @@ def tiny(folder: Path) -> None:
             methods(explainer),
             baselines,
             n_steps=8,
+            method=RULE,
             protocols=("default", "paper"),
             n_curve_texts=0,
             journal=folder / f"{name}.jsonl",

@@ -55,6 +55,8 @@ SETTING: Final = {setting.name: setting for setting in SETTINGS}
 RESULTS: Final = Path(__file__).parents[1] / "results" / "paths"
 BASELINES: Final = ("pad", "mask")
 BUDGETS: Final = (16, 32, 48, 96)
+# The rule that the paths were chosen with.
+RULE: Final = "gausslegendre"
 CHOSEN_AT: Final = 48
 METRICS: Final = ("log_odds", "comprehensiveness", "sufficiency")
 # Of the grid on the dev splits, see results/paths/*-dev.json: the staggered path with the best log-odds of those whose
@@ -170,13 +172,12 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
             ones = torch.ones_like(question.fixed, dtype=torch.int64)
             batch = TokenBatch(ones, ones, question.fixed, pad_id=0)
             ends = {
-                path: PathMethod("limit", path, n_gradients=n_steps)(question, Plan(method="gausslegendre"))
+                path: PathMethod("limit", path, n_gradients=n_steps)(question, Plan(method=RULE))
                 for path, n_steps in dict.fromkeys(limits.values())
             }
             for name, make in makers.items():
                 first, second = (
-                    PathMethod(name, make(seed), n_gradients=budget)(question, Plan(method="gausslegendre"))
-                    for seed in (0, 1)
+                    PathMethod(name, make(seed), n_gradients=budget)(question, Plan(method=RULE)) for seed in (0, 1)
                 )
                 found[name]["tau"].append(float(kendall_tau(first, second, batch)))
                 if name in limits:
@@ -192,7 +193,7 @@ def steadiness(explainer: TextExplainer, texts: Sequence[str], budget: int) -> d
 def _explain(path: PathGenerator, question: Question, budget: int) -> Callable[[Tensor], Tensor]:
     """A path's scores as a function of the embeddings, shape (B, T, 1)."""
     method = PathMethod("path", path, n_gradients=budget)
-    return lambda embeddings: method(replace(question, inputs=embeddings), Plan(method="gausslegendre"))[..., None]
+    return lambda embeddings: method(replace(question, inputs=embeddings), Plan(method=RULE))[..., None]
 
 
 def load(setting: Setting, arguments: argparse.Namespace) -> TextExplainer:
@@ -226,14 +227,14 @@ def beside(
     explainer: TextExplainer, texts: Sequence[str], made: Sequence[AttributionMethod], journal: Path, **options: Any
 ) -> dict[str, Any]:
     """Compare paths with the straight line among them, at the budget of the choice."""
-    comparison = compare(explainer, texts, made, BASELINES, n_steps=CHOSEN_AT, journal=journal, **options)
+    comparison = compare(explainer, texts, made, BASELINES, n_steps=CHOSEN_AT, method=RULE, journal=journal, **options)
     return described(comparison, averages(comparison, ["integrated_gradients"]))
 
 
 def decide(explainer: TextExplainer, texts: Sequence[str], budget: int, work: Path, **options: Any) -> dict[str, Any]:
     """Compare every path at one budget."""
     made, name, references = methods(explainer), explainer.classifier.name, ["integrated_gradients", "leave_one_out"]
-    options |= {"n_steps": budget}
+    options |= {"n_steps": budget, "method": RULE}
     whole = compare(explainer, texts, made, BASELINES, journal=work / f"{name}-{budget}.jsonl", **options)
     # Their gradients are shared between the baselines.
     means = compare(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from rich.console import Console
+from rich.table import Table
 from typer import Context, Exit, Option
 
 from captum_dig.cli import models
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from captum_dig.comparison import Comparison, ComparisonSettings
     from captum_dig.comparison.journal import Journal
 
-# What the table needs.
-_WIDTH = 80
+_WIDER_THAN_TABLES = 1000
 # With --curves: enough to see the slope.
 _CURVE_TEXTS = 20
 
@@ -77,8 +77,8 @@ def compare(
         Option(help="Starting point; may be given several times.", metavar="TOKEN", show_default="pad"),
     ] = None,
     n: Annotated[int, count("How many texts, the first ones")] = 100,
-    n_steps: Annotated[str, steps("Gradients that a method may take for a text; auto: until its scores add up")] = "50",
-    method: Annotated[str, named("How gradients are summed", "rule")] = "gausslegendre",
+    n_steps: Annotated[str, steps("Gradients that a method may take for a text; auto: as many as a text needs")] = "50",
+    method: Annotated[str, named("How gradients are summed", "rule")] = "known_sums",
     protocol: Annotated[str, chosen("How words are taken away", PROTOCOLS)] = "default",
     candidates: Annotated[str, chosen("Choose among readable words, or all tokens", CANDIDATES)] = "words",
     n_anchors: Annotated[int, count("How many words lie on the way", MOST_ANCHORS)] = 30,
@@ -90,7 +90,7 @@ def compare(
         Option(help="The column of the texts, or FIELD=NAME for that of a field.", metavar="NAME"),
     ] = None,
     curves: Annotated[
-        bool, Option("--curves", help="Also show how deltas fall with more gradients: five times the time.")
+        bool, Option("--curves", help="Also show how errors fall with more gradients: five times the time.")
     ] = False,
     task: TaskName = "auto",
     labels: OwnLabels = None,
@@ -182,7 +182,9 @@ def _print(comparison: "Comparison") -> None:
     from captum_dig.comparison import terminal_tables
 
     screen = make_console()
+    parts = terminal_tables(comparison)
     # A narrower terminal folds the lines; Rich would cut numbers.
-    screen.width = max(screen.width, _WIDTH)
-    for part in terminal_tables(comparison):
+    width, screen.width = screen.width, _WIDER_THAN_TABLES
+    screen.width = max([width, *(screen.measure(part).maximum for part in parts if isinstance(part, Table))])
+    for part in parts:
         screen.print(part)

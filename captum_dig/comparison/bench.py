@@ -18,8 +18,9 @@ from torch import Tensor
 from captum_dig.comparison.records import ComparedText, Measurement
 from captum_dig.comparison.settings import ComparisonSettings
 from captum_dig.methods.base import AttributionMethod, Plan
-from captum_dig.methods.scoring import score
-from captum_dig.metrics.measures import Measure, Trial, Trials, percent_of_change
+from captum_dig.methods.scoring import Scores, score
+from captum_dig.metrics.integration import percent_of_change
+from captum_dig.metrics.measures import Measure, Trial, Trials
 from captum_dig.models.encoding import Encoding
 from captum_dig.text.explainer import TextExplainer
 from captum_dig.text.questions import EVEN, Questions, ScalarModel, ask, ask_from_even, check_ids, probable
@@ -118,7 +119,8 @@ class Bench:
         seconds = time.perf_counter() - started
         change = float(torch.stack([question.changes(plan.rows_at_once) for question in questions]).mean())
         taken = replace(plan, n_steps=scores.n_gradients[0]) if scores.n_gradients[0] else plan
-        trial = Trial(method, baseline, ids, questions, taken, scores.values.cpu(), change)
+        error = _error_percent(scores)
+        trial = Trial(method, baseline, ids, questions, taken, scores.values.cpu(), change, error)
         return trial, scores.n_gradients[0], seconds
 
     def _trials(self, encoding: Encoding, asked: Questions, trials: tuple[Trial, ...]) -> Trials:
@@ -161,16 +163,22 @@ class Bench:
 
 
 def _curve(trial: Trial, steps: Sequence[int]) -> tuple[float, ...]:
-    """Deltas in percent by the number of steps, for methods along a path."""
+    """Estimated errors by the number of steps, for methods along a path; deltas for a rule without an estimate."""
     if trial.method.path is None or not trial.method.completes or trial.method.n_gradients is not None:
         return ()
     percents = []
     for n_steps in steps:
         try:
-            scores = score(trial.method, trial.questions, replace(trial.plan, n_steps=n_steps)).values.cpu()
+            scores = score(trial.method, trial.questions, replace(trial.plan, n_steps=n_steps))
         except ValueError:
             # Fewer steps than paths.
             percents.append(math.nan)
             continue
-        percents.append(percent_of_change(replace(trial, scores=scores)))
+        error = _error_percent(scores)
+        percents.append(percent_of_change(replace(trial, scores=scores.values.cpu())) if error is None else error)
     return tuple(percents)
+
+
+def _error_percent(scores: Scores) -> float | None:
+    """The estimated error of the only text."""
+    return None if scores.error_percent is None else scores.error_percent[0]

@@ -41,7 +41,7 @@ def compare(
     baselines: Sequence[str | tuple[str, ...]] = ("pad",),
     *,
     n_steps: int | Literal["auto"] = 50,
-    method: str = "gausslegendre",
+    method: str = "known_sums",
     top_fractions: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.5),
     protocols: Sequence[Protocol] = ("default",),
     measures: Sequence[str | Measure] = DEFAULT_MEASURES,
@@ -62,13 +62,15 @@ def compare(
         methods: Names of the catalogue's paths, searches and methods, or methods of your own.
         baselines: The tokens that replace every word, as in `TextExplainer.explain`; each method runs from each. A
             tuple of tokens is one baseline: its tokens share the gradients, and the scores are averaged.
-        n_steps: Gradients that a method may take for a text; ``"auto"`` as in `TextExplainer.explain`, with a delta of
-            5 % at most.
-        method: The quadrature rule. With ``"known_sums"`` scores add up for every path, so deltas tell nothing.
+        n_steps: Gradients that a method may take for a text; ``"auto"`` as in `TextExplainer.explain`. For a rule
+            without an error estimate it stops at a delta of 5 %.
+        method: The quadrature rule. With ``"known_sums"`` and ``"adaptive"`` the delta of every path is 0, and the
+            estimated error tells how exact the scores are.
         top_fractions: Shares of tokens to remove, in (0, 1].
         protocols: ``"default"``, ``"paper"``, or both, as in `log_odds`.
         measures: Names of the catalogue's measures, or measures of your own.
-        n_curve_texts: The number of texts, from the first on, that get deltas for several numbers of steps.
+        n_curve_texts: The number of texts, from the first on, that get estimated errors for several numbers of steps;
+            deltas for a rule without an estimate.
         curve_steps: These numbers of steps.
         internal_batch_size: The largest number of rows for the model at once. It changes speed and memory only.
         seed: The seed of all random draws.

@@ -58,7 +58,8 @@ class Measurement:
         n_gradients: The number of gradients.
         seconds: The time in seconds.
         values: Numbers by the name of the measure: one, or one for each top fraction; NaN where there is none.
-        curve: |delta| in percent for each number of steps; empty for other texts and methods.
+        curve: The estimated error in percent for each number of steps, or |delta| for a rule without an estimate; empty
+            for other texts and methods.
     """
 
     method: str
@@ -185,21 +186,27 @@ class Summary:
         method: The method.
         baseline: The baseline.
         intervals: Averages with intervals, by the name of the measure.
+        medians: Averages of ratios, by the name of the measure; NaN for a measure without a number.
         tests: Paired tests against the reference method, by the name of the measure; none for the reference itself.
         n_gradients: Gradients for a text, on average.
         seconds: Seconds for a text, the median.
-        delta_percent: |delta| in percent of the change, the median; NaN where scores do not claim to add up.
-        pooled_delta_percent: The same over all texts together.
+        pooled_delta_percent: |delta| in percent of the change, over all texts together; NaN where scores do not claim
+            to add up.
     """
 
     method: str
     baseline: str
     intervals: Mapping[str, Interval]
+    medians: Mapping[str, float]
     tests: Mapping[str, PairedTest]
     n_gradients: float
     seconds: float
-    delta_percent: float
     pooled_delta_percent: float
+
+    @property
+    def delta_percent(self) -> float:
+        """|delta| in percent of the change, the median; NaN where scores do not claim to add up."""
+        return self.medians.get("delta_percent", math.nan)
 
 
 @dataclass(frozen=True)
@@ -274,30 +281,33 @@ class MeasuredTexts:
     def _summary(self, reference: str | None, top_fraction: float) -> list[Summary]:
         found = []
         for baseline, method in itertools.product(self.settings.baselines, self.settings.methods):
-            intervals, tests = {}, {}
-            # Texts whose output hardly changes would dominate a mean of ratios.
-            for metric in (name for name, info in self.measures.items() if info.average == "mean"):
+            intervals, medians, tests = {}, {}, {}
+            for metric, info in self.measures.items():
+                if info.average == "median":
+                    # Texts whose output hardly changes would dominate a mean of ratios.
+                    known = self.values(metric, method, baseline, top_fraction)
+                    known = known[~np.isnan(known)]
+                    medians[metric] = float(np.median(known)) if len(known) else math.nan
+                    continue
                 values = self.finite_values(metric, method, baseline, top_fraction)
                 intervals[metric] = bootstrap_interval(values, seed=self.settings.seed)
-                if reference is not None and method != reference and self.measures[metric].better:
+                if reference is not None and method != reference and info.better:
                     others = self.finite_values(metric, reference, baseline, top_fraction)
                     tests[metric] = paired_test(values, others, seed=self.settings.seed)
             measurements = [text.find(method, baseline) for text in self.texts]
-            percents = self.values("delta_percent", method, baseline)
             deltas, changes = (
                 torch.from_numpy(self.values(name, method, baseline)).nan_to_num() for name in ("delta", "change")
             )
-            completes = bool((~np.isnan(percents)).any())
             found.append(
                 Summary(
                     method=method,
                     baseline=baseline,
                     intervals=intervals,
+                    medians=medians,
                     tests=tests,
                     n_gradients=float(np.mean([m.n_gradients for m in measurements])),
                     seconds=float(np.median([m.seconds for m in measurements])),
-                    delta_percent=float(np.nanmedian(percents)) if completes else math.nan,
-                    pooled_delta_percent=pooled_delta_percent(deltas, changes) if completes else math.nan,
+                    pooled_delta_percent=pooled_delta_percent(deltas, changes),
                 )
             )
         return found

@@ -20,7 +20,10 @@ from captum_dig.visualization import Picture, bar_plot, cut_text, html_document,
 from captum_dig.visualization.base import escaped, name_line
 from captum_dig.visualization.sources import read_source, style_sheet
 
-_LEGEND = "Means over {n} texts ± half the width of their 95 % intervals. {tests}{measures}n: gradients for a text."
+_LEGEND = (
+    "Means over {n} texts ± half the width of their 95 % intervals. {tests}{measures}n: gradients for a text. "
+    "s: seconds for a text."
+)
 _STYLE = style_sheet(read_source("captum_dig.comparison", "report.css"))
 
 
@@ -49,13 +52,13 @@ def terminal_tables(comparison: MeasuredTexts) -> list[Table | Text]:
         ]
         # Rich would read a string as markup.
         heading = f"baseline {name_line(baseline)}{', protocol of the paper' if protocol == 'paper' else ''}"
-        table = Table(title=Text(heading), title_justify="left", box=None, padding=(0, 1, 0, 0))
+        table = Table(title=Text(heading), title_justify="left", box=None, padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("method", no_wrap=True)
-        for name in (*(info.column + arrow(info.better) for info in shown), "n", "s/text"):
+        for name in (*(info.column + arrow(info.better).strip() for info in shown), "n", "s"):
             table.add_column(Text(name_line(name)), justify="right", no_wrap=True)
         for row in rows:
-            numbers = (_short(comparison, row, info) for info in shown)
-            spent = (f"{row.n_gradients:.0f}", f"{row.seconds:.3f}")
+            numbers = (_short(row, info) for info in shown)
+            spent = (f"{row.n_gradients:.0f}", f"{row.seconds:.2f}")
             table.add_row(Text(name_line(title(row.method))), *numbers, *spent)
         tables.append(table)
     tests = _tests(comparison, summaries, f"* differs from {title(REFERENCE)} (paired, p < {SIGNIFICANT:g}). ")
@@ -95,17 +98,16 @@ def _tests(comparison: MeasuredTexts, summaries: Sequence[Summary], explained: s
     return f"No method is tested against another, because {REFERENCE} is not among them. "
 
 
-def _short(comparison: MeasuredTexts, row: Summary, info: MeasureInfo) -> str:
+def _short(row: Summary, info: MeasureInfo) -> str:
     """Write an average for the terminal; with its spread where there is one for each top fraction."""
     if info.average == "median":
-        values = comparison.values(info.name, row.method, row.baseline)
-        return _number(float(np.nanmedian(values)) if (~np.isnan(values)).any() else math.nan, info.digits)
+        return _number(row.medians[info.name], info.digits)
     interval = row.intervals[info.name]
     if not info.by_fraction:
         return _number(interval.mean, info.digits)
     half = (interval.high - interval.low) / 2
     test = row.tests.get(info.name)
-    star = "*" if test is not None and test.p_value < SIGNIFICANT else " "
+    star = "*" if test is not None and test.p_value < SIGNIFICANT else ""
     spread = "" if math.isnan(half) else f"±{half:.{info.digits}f}"
     return f"{_number(interval.mean, info.digits)}{spread}{star}"
 
@@ -115,16 +117,18 @@ def _number(value: float, digits: int) -> str:
 
 
 def _html_tables(comparison: MeasuredTexts, summaries: Sequence[Summary]) -> Iterable[str]:
-    shown = [info for info in comparison.measures.values() if info.better and info.average == "mean"]
+    better = [info for info in comparison.measures.values() if info.better]
+    shown = [info for info in better if info.average == "mean"]
+    medians = [info for info in better if info.average == "median"]
     for baseline, group in itertools.groupby(summaries, key=lambda row: row.baseline):
         heads = [escaped(info.heading) for info in shown]
-        heads += ["delta %, median (pooled) ↓", "gradients", "s / text"]
+        heads += [f"{escaped(info.title)}, median{arrow(info.better)}" for info in medians]
+        heads += ["pooled delta % ↓", "gradients", "s / text"]
         lines = ["<tr><th>method</th>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"]
         for row in group:
             cells = [_cell(row, info.name) for info in shown]
-            pooled = _number(row.pooled_delta_percent, 2)
-            cells.append(f"{_number(row.delta_percent, 2)} ({pooled})" if pooled else "")
-            cells += [f"{row.n_gradients:.0f}", f"{row.seconds:.3f}"]
+            cells += [_number(row.medians[info.name], 2) for info in medians]
+            cells += [_number(row.pooled_delta_percent, 2), f"{row.n_gradients:.0f}", f"{row.seconds:.3f}"]
             name = f'<td scope="row"><bdi>{escaped(title(row.method))}</bdi></td>'
             lines.append(f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
         yield (
@@ -185,9 +189,9 @@ def _plots(comparison: MeasuredTexts, summaries: Sequence[Summary]) -> Iterable[
         if curves:
             yield line_plot(
                 curves,
-                title=f"Delta by number of gradients, {baseline}",
+                title=f"Estimated error, or delta, by number of gradients, {baseline}",
                 x_label="n_steps",
-                y_label="median delta %",
+                y_label="median %",
                 logarithmic=True,
             )
 

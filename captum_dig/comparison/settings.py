@@ -100,7 +100,7 @@ class ComparisonSettings:
         n_steps: Gradients that a method may take for a text.
         top_fractions: Shares of removed tokens.
         protocols: The protocols of the faithfulness metrics.
-        n_curve_texts: The number of texts with deltas for several numbers of steps.
+        n_curve_texts: The number of texts with errors for several numbers of steps.
         curve_steps: These numbers of steps.
         seed: The seed of all random draws.
         version: The version of captum_dig.

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from captum_dig.catalogue import Entry
 from captum_dig.errors import CaptumDigError
 from captum_dig.methods.base import AttributionMethod, Plan
-from captum_dig.methods.scoring import score
-from captum_dig.metrics.accuracy import delta_percent, token_error
 from captum_dig.metrics.agreement import kendall_tau
 from captum_dig.metrics.faithfulness import (
     ForwardFunction,
@@ -33,9 +31,6 @@ from captum_dig.metrics.words import anchor_shares, word_approximation_error
 from captum_dig.models.question import Question
 from captum_dig.vocabulary import Vocabulary
 
-# The reference of a token error has this many times the gradients.
-_CONVERGED = 16
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -49,6 +44,7 @@ class Trial:
         plan: How the method integrated.
         scores: A score for each token, shape (1, T), on the CPU.
         change: The explained number at the text minus that at the baseline.
+        error_percent: The estimated error of the integration, in percent of the scores' sizes; None without one.
     """
 
     method: AttributionMethod
@@ -58,6 +54,7 @@ class Trial:
     plan: Plan
     scores: Tensor
     change: float
+    error_percent: float | None = None
 
     @property
     def question(self) -> Question:
@@ -243,41 +240,10 @@ class KendallTau(Measure):
         ]
 
 
-class Delta(Measure):
-    """The sum of the scores minus the change of the output."""
-
-    name, title = "delta", "delta"
-
-    def values(self, trials: Trials) -> Sequence[Sequence[float] | None]:
-        """Add up the scores of methods that claim to add up."""
-        return [(_delta(trial),) if trial.method.completes else None for trial in trials.trials]
-
-
-class Change(Measure):
-    """The explained number at the text minus that at the baseline."""
-
-    name, title = "change", "change of the output"
-
-    def values(self, trials: Trials) -> Sequence[Sequence[float] | None]:
-        """Give the change, for methods that claim to add up to it."""
-        return [(trial.change,) if trial.method.completes else None for trial in trials.trials]
-
-
-class DeltaPercent(Measure):
-    """|delta| in percent of |change|."""
-
-    name, title, column, better, digits, average = "delta_percent", "delta %", "Δ %", -1, 1, "median"
-    about = "Δ %: delta, median."
-
-    def values(self, trials: Trials) -> Sequence[Sequence[float] | None]:
-        """Divide delta by change."""
-        return [(percent_of_change(trial),) if trial.method.completes else None for trial in trials.trials]
-
-
 class WordApproximationError(Measure):
     """The distance of the path from real words, for paths on which no word depends on the others."""
 
-    name, title, column, better, digits = "word_approximation_error", "WAE", "WAE", -1, 3
+    name, title, column, better, digits = "word_approximation_error", "WAE", "WAE", -1, 2
     about = "WAE: distance of the path from words."
 
     def values(self, trials: Trials) -> Sequence[Sequence[float] | None]:
@@ -404,34 +370,6 @@ class Sensitivity(Measure):
         except CaptumDigError:
             # A path through words cannot start from noise.
             return (math.nan,)
-
-
-class TokenError(Measure):
-    """The distance of the scores from those with many times the gradients."""
-
-    name, title, column, better, digits = "token_error", "token error", "error", -1, 3
-    about = f"error: distance from the scores with {_CONVERGED} times the gradients."
-
-    def values(self, trials: Trials) -> Sequence[Sequence[float] | None]:
-        """Explain again with many gradients."""
-        return [self._value(trial) for trial in trials.trials]
-
-    @staticmethod
-    def _value(trial: Trial) -> tuple[float] | None:
-        if not trial.method.completes or trial.method.n_gradients is not None:
-            return None
-        many = replace(trial.plan, n_steps=_CONVERGED * int(trial.plan.n_steps))
-        return (float(token_error(trial.scores, score(trial.method, trial.questions, many).values.cpu())),)
-
-
-def _delta(trial: Trial) -> float:
-    return float(trial.scores.double().sum()) - trial.change
-
-
-def percent_of_change(trial: Trial) -> float:
-    """Divide the delta of the scores by the change of the output, in percent."""
-    delta, change = torch.tensor([[_delta(trial)], [trial.change]], dtype=torch.float64, device="cpu")
-    return float(delta_percent(delta, change))
 
 
 def _mean_over_words(

@@ -91,7 +91,11 @@ def test_the_same_command_shows_at_once_what_it_has_found(compare, tmp_path, mon
 def test_a_narrow_terminal_cuts_no_number(compare, monkeypatch):
     wide = compare("--n", 1).stdout
     monkeypatch.setenv("COLUMNS", "40")
-    assert compare("--n", 1).stdout == wide
+    narrow = compare("--n", 1).stdout
+    assert narrow.split() == wide.split()
+    rows = [line for line in wide.splitlines() if line.startswith(("method", "IG", "DIG", "random"))]
+    assert rows
+    assert all(row in narrow for row in rows)
     assert "…" not in wide
 
 
@@ -129,7 +133,7 @@ def test_a_damaged_journal_is_set_aside(compare, tmp_path):
     kept.write_bytes(b"\0" * 100)
     again = compare("--n", 1)
     assert "what was kept is damaged, and was moved to" in again.stderr
-    assert again.stdout.split("s/text")[0] == first.stdout.split("s/text")[0]
+    assert again.stdout.splitlines()[:3] == first.stdout.splitlines()[:3]
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])

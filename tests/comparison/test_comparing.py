@@ -1,5 +1,6 @@
 """Methods side by side: the same scores as one by one, known answers, and nothing lost when a run is cut off."""
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -8,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import IntegratedGradients, LayerIntegratedGradients
+from rich.console import Console
 from torch import nn
 
 from captum_dig import ModelError, TextExplainer
 from captum_dig.catalogue import CATALOGUE
-from captum_dig.comparison import Comparison
+from captum_dig.comparison import Comparison, terminal_tables
 from captum_dig.comparison.comparing import compare
 from captum_dig.methods import AttributionMethod, PathMethod, Plan
 from captum_dig.metrics import TokenBatch, comprehensiveness, kendall_tau, log_odds, sufficiency
@@ -117,13 +119,60 @@ def test_scores_are_those_of_the_explainer(explainer, comparison):
         ("dig_maxcount", "maxcount"),
     ):
         for baseline in ("pad", "mask"):
-            expected = explainer.explain(TEXTS, baseline=baseline, strategy=strategy, n_steps=6, method="gausslegendre")
+            expected = explainer.explain(TEXTS, baseline=baseline, strategy=strategy, n_steps=6)
             for text, result in zip(comparison.texts, expected, strict=True):
                 found = text.find(name, baseline)
                 assert found.word_scores == pytest.approx(result.word_scores, abs=1e-5)
                 assert found.values["delta"][0] == pytest.approx(result.delta, abs=1e-5)
                 assert found.values["delta_percent"][0] == pytest.approx(result.delta_percent, rel=1e-3, abs=1e-3)
                 assert (text.target, text.label) == (result.target, result.target_label)
+
+
+def test_estimated_errors_are_those_of_the_explainer(explainer, comparison):
+    assert comparison.settings.method == "known_sums"
+    for baseline in ("pad", "mask"):
+        results = explainer.explain(TEXTS, baseline=baseline, strategy="greedy", n_steps=6)
+        estimates = comparison.values("error_percent", "dig_greedy", baseline)
+        assert estimates.tolist() == pytest.approx([result.error_percent for result in results], rel=1e-4)
+        assert comparison.values("delta", "dig_greedy", baseline).tolist() == pytest.approx([0] * len(TEXTS), abs=1e-5)
+        # Captum's methods integrate by themselves, and make no estimate.
+        assert np.isnan(comparison.values("error_percent", "gradient_shap", baseline)).all()
+    row = next(row for row in comparison.summary() if row.method == "dig_greedy")
+    assert row.medians["error_percent"] == np.median(comparison.values("error_percent", "dig_greedy", "pad"))
+
+
+def test_the_table_of_all_default_methods_fits_eighty_columns(comparison):
+    screen = Console(file=io.StringIO(), width=80, color_system=None)
+    for part in terminal_tables(comparison):
+        screen.print(part)
+    shown = screen.file.getvalue()
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    head = next(line for line in shown.splitlines() if line.startswith("method"))
+    assert head.split() == ["method", "log-odds↓", "comp.↑", "suff.↓", "tau↑", "Δ", "%↓", "err", "%↓", "WAE↓", "n", "s"]
+
+
+def test_a_rule_without_an_estimate_has_deltas(explainer):
+    rows = {"one": compare(explainer, TEXTS, ["dig_greedy"], method="gausslegendre", **QUICK)}
+    rows["auto"] = compare(
+        explainer, TEXTS, ["dig_greedy"], method="gausslegendre", **QUICK | {"n_steps": "auto", "n_curve_texts": 0}
+    )
+    assert "error_percent" not in rows["one"].measures
+    expected = explainer.explain(TEXTS, strategy="greedy", n_steps=6, method="gausslegendre")
+    found = rows["one"].values("delta_percent", "dig_greedy")
+    assert found.tolist() == pytest.approx([result.delta_percent for result in expected], rel=1e-3, abs=1e-3)
+    assert max(found) > 1
+    # The tolerance is that of a delta.
+    assert max(rows["auto"].values("delta_percent", "dig_greedy")) <= 5
+
+
+@pytest.mark.parametrize(("rule", "number"), [("known_sums", "error_percent"), ("gausslegendre", "delta_percent")])
+def test_the_curve_shows_how_errors_fall(explainer, rule, number):
+    result = compare(explainer, TEXTS[:2], ["dig_greedy", "gradient_shap"], method=rule, **QUICK)
+    expected = [getattr(explainer.explain(TEXTS[0], strategy="greedy", n_steps=n, method=rule), number) for n in (4, 8)]
+    assert result.texts[0].find("dig_greedy", "pad").curve == pytest.approx(expected, rel=1e-3)
+    assert result.texts[0].find("gradient_shap", "pad").curve == ()
+    assert result.texts[1].find("dig_greedy", "pad").curve == ()
 
 
 def test_faithfulness_is_that_of_the_metrics(comparison, classifier, tokenizer):

@@ -189,6 +189,23 @@ def test_the_report_stands_alone_and_escapes_everything():
     assert "NaN" not in page
 
 
+def test_medians_stand_in_the_report():
+    comparison = made_up(n=3, methods=("integrated_gradients", "dig_greedy"), baselines=("pad",))
+    texts = tuple(
+        replace(
+            text,
+            measurements=tuple(
+                replace(one, values=dict(one.values) | {"error_percent": (7.0 + number,)}) for one in text.measurements
+            ),
+        )
+        for number, text in enumerate(comparison.texts)
+    )
+    page = report_page(replace(comparison, texts=texts))
+    assert '<th scope="col">delta %, median ↓</th><th scope="col">estimated error %, median ↓</th>' in page
+    # The medians of both, then the pooled delta.
+    assert "<td>5.00</td><td>8.00</td><td>5.00</td>" in page
+
+
 def test_the_report_of_one_text_and_one_method_draws_what_there_is():
     page = report_page(made_up(n=1, methods=("random",), baselines=("pad",)))
     assert "Baseline" in page

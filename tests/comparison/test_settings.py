@@ -210,9 +210,7 @@ class Explaining(AttributionMethod):
         return "Explaining()"
 
     def scores(self, question, plan):
-        found = self._explainer.explain(
-            TEXTS[0], strategy="straight_line", n_steps=plan.n_steps, method="gausslegendre"
-        )
+        found = self._explainer.explain(TEXTS[0], strategy="straight_line", n_steps=plan.n_steps)
         return torch.tensor([found.token_scores])
 
 

@@ -57,7 +57,7 @@ def test_a_name_gives_the_same_scores_in_both(explainer, name):
             candidates="all",
             seed=0,
             cache=False,
-        ).explain(TEXTS[0], strategy=known_as, n_steps=8, method="gausslegendre")
+        ).explain(TEXTS[0], strategy=known_as, n_steps=8)
         assert found.method == result.settings.strategy == known_as
         assert found.word_scores == pytest.approx(result.word_scores, abs=1e-5)
         assert found.n_gradients == result.settings.n_steps
@@ -69,7 +69,7 @@ def test_a_name_gives_the_same_scores_in_both(explainer, name):
 @pytest.mark.parametrize("baseline", ["pad", ("pad", "mask")])
 def test_several_baselines_and_as_many_steps_as_it_takes_give_the_same_scores_in_both(explainer, name, baseline):
     found = compared(explainer, name, n_steps="auto", baselines=[baseline])
-    result = explainer.explain(TEXTS[0], baseline=baseline, strategy=name, method="gausslegendre", tolerance_percent=5)
+    result = explainer.explain(TEXTS[0], baseline=baseline, strategy=name)
     assert found.word_scores == pytest.approx(result.word_scores, abs=1e-5)
     assert found.n_gradients == result.settings.n_steps
     if "change" in found.values:
@@ -237,7 +237,7 @@ def by_hand(classifier, tokenizer):
 
     def explain(rows, n_steps=8):
         found = DiscretizedIntegratedGradients(lambda rows: odds(rows)[:, target[0]], StraightLine())
-        return found.attribute(rows, baselines, n_steps=n_steps)
+        return found.attribute(rows, baselines, n_steps=n_steps, method="known_sums")
 
     return inputs, row.attention_mask, fixed, target, baselines, logits, odds, explain
 

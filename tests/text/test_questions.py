@@ -121,7 +121,7 @@ def test_comparisons_from_even(tokenizer):
         explainer, TEXTS, ["straight_line", "leave_one_out"], ["even", "pad"], n_steps=8, n_curve_texts=0
     )
     for text, found in zip(TEXTS, compared.texts, strict=True):
-        expected = explainer.explain(text, baseline="even", n_steps=8, method="gausslegendre")
+        expected = explainer.explain(text, baseline="even", n_steps=8)
         assert found.find("straight_line", "even").word_scores == pytest.approx(expected.word_scores, abs=1e-5)
 
 
