@@ -89,6 +89,14 @@ CATALOGUE: Final = Catalogue(
             "gradients at random points of the straight line",
         ),
         Entry(
+            "idgi",
+            "method",
+            "IDGI",
+            "captum_dig.methods.idgi:Idgi",
+            "changes of the output along the straight line, shared by squared gradients",
+            default=False,
+        ),
+        Entry(
             "leave_one_out",
             "method",
             "leave-one-out",
