@@ -40,9 +40,9 @@ class Idgi(AttributionMethod):
             output = question.forward(points, *columns)
             (gradient,) = torch.autograd.grad(output.sum(), points)
             shares.append(_shares(gradient.unflatten(0, (len(some), n_texts)), ways))
-            outputs.append(output.detach().unflatten(0, (len(some), n_texts)))
+            outputs.append(output.detach().float().unflatten(0, (len(some), n_texts)))
         at_input, _ = question.ends(plan.rows_at_once)
-        changes = torch.cat([*outputs, at_input[None].to(outputs[0])]).diff(dim=0)
+        changes = torch.cat([*outputs, at_input[None]]).diff(dim=0)
         return (torch.cat(shares) * changes[:, :, None]).sum(dim=0)
 
 
