@@ -88,6 +88,7 @@ CATALOGUE: Final = Catalogue(
             "captum_dig.methods.gradient_shap:GradientShap",
             "gradients at random points of the straight line",
         ),
+        # A variant of the straight line, to compare with: it takes the time of one more path.
         Entry(
             "idgi",
             "method",

@@ -66,11 +66,11 @@ def compare(
     model: Annotated[str | None, Option(help="A folder, or a name on the hub.", show_default="embedded demo")] = None,
     trust_remote_code: Annotated[bool, TRUST] = False,
     methods: Annotated[
-        list[str] | None, several("Which methods", *STRATEGIES, default="all but uniform, which is slow")
+        list[str] | None, several("Which methods", *STRATEGIES, default="all but uniform and idgi")
     ] = None,
     measures: Annotated[
         list[str] | None,
-        several("What is measured", "measure", default="those of the paper, and of how scores add up"),
+        several("What is measured", "measure", default="those of the paper, deltas and estimated errors"),
     ] = None,
     baseline: Annotated[
         list[str] | None,

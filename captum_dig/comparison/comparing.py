@@ -62,10 +62,10 @@ def compare(
         methods: Names of the catalogue's paths, searches and methods, or methods of your own.
         baselines: The tokens that replace every word, as in `TextExplainer.explain`; each method runs from each. A
             tuple of tokens is one baseline: its tokens share the gradients, and the scores are averaged.
-        n_steps: Gradients that a method may take for a text; ``"auto"`` as in `TextExplainer.explain`. For a rule
-            without an error estimate it stops at a delta of 5 %.
-        method: The quadrature rule. With ``"known_sums"`` and ``"adaptive"`` the delta of every path is 0, and the
-            estimated error tells how exact the scores are.
+        n_steps: Gradients that a method may take for a text; ``"auto"`` as in `TextExplainer.explain`. Without
+            an estimated error a method stops at a delta of 15 %; with a rule that makes no estimates, at 5 %.
+        method: The quadrature rule of paths. ``"known_sums"`` and ``"adaptive"`` make deltas 0 up to rounding, and
+            estimate the error of the integration.
         top_fractions: Shares of tokens to remove, in (0, 1].
         protocols: ``"default"``, ``"paper"``, or both, as in `log_odds`.
         measures: Names of the catalogue's measures, or measures of your own.

@@ -20,7 +20,7 @@ from captum_dig.comparison.settings import ComparisonSettings
 from captum_dig.records import integer
 
 # Raise it with every change to the format.
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _LINE: Final = re.compile(rb'\{"check": "([0-9a-f]{16})", (.*\})', re.DOTALL)
 _BEGIN: Final = re.compile(rb'\{"check": "[0-9a-f]{16}", ')
 # If one byte of a first line is wrong, two of these are still in it.

@@ -186,7 +186,7 @@ class Summary:
         method: The method.
         baseline: The baseline.
         intervals: Averages with intervals, by the name of the measure.
-        medians: Averages of ratios, by the name of the measure; NaN for a measure without a number.
+        medians: Medians of ratios, by the name of the measure; NaN where the method has no number.
         tests: Paired tests against the reference method, by the name of the measure; none for the reference itself.
         n_gradients: Gradients for a text, on average.
         seconds: Seconds for a text, the median.
@@ -295,9 +295,8 @@ class MeasuredTexts:
                     others = self.finite_values(metric, reference, baseline, top_fraction)
                     tests[metric] = paired_test(values, others, seed=self.settings.seed)
             measurements = [text.find(method, baseline) for text in self.texts]
-            deltas, changes = (
-                torch.from_numpy(self.values(name, method, baseline)).nan_to_num() for name in ("delta", "change")
-            )
+            deltas, changes = (self.values(name, method, baseline) for name in ("delta", "change"))
+            both = ~np.isnan(deltas) & ~np.isnan(changes)
             found.append(
                 Summary(
                     method=method,
@@ -307,7 +306,7 @@ class MeasuredTexts:
                     tests=tests,
                     n_gradients=float(np.mean([m.n_gradients for m in measurements])),
                     seconds=float(np.median([m.seconds for m in measurements])),
-                    pooled_delta_percent=pooled_delta_percent(deltas, changes),
+                    pooled_delta_percent=pooled_delta_percent(*map(torch.from_numpy, (deltas[both], changes[both]))),
                 )
             )
         return found

@@ -16,13 +16,14 @@ from captum_dig.comparison.records import REFERENCE, ComparedText, MeasuredTexts
 from captum_dig.comparison.settings import MeasureInfo, arrow
 from captum_dig.comparison.verdicts import SIGNIFICANT, verdicts
 from captum_dig.metrics import Interval
+from captum_dig.quadrature import RULES
 from captum_dig.visualization import Picture, bar_plot, cut_text, html_document, html_words, line_plot, visible
 from captum_dig.visualization.base import escaped, name_line
 from captum_dig.visualization.sources import read_source, style_sheet
 
 _LEGEND = (
     "Means over {n} texts ± half the width of their 95 % intervals. {tests}{measures}n: gradients for a text. "
-    "s: seconds for a text."
+    "s: seconds for a text, median."
 )
 _STYLE = style_sheet(read_source("captum_dig.comparison", "report.css"))
 
@@ -127,7 +128,7 @@ def _html_tables(comparison: MeasuredTexts, summaries: Sequence[Summary]) -> Ite
         lines = ["<tr><th>method</th>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"]
         for row in group:
             cells = [_cell(row, info.name) for info in shown]
-            cells += [_number(row.medians[info.name], 2) for info in medians]
+            cells += [_number(row.medians[info.name], max(2, info.digits)) for info in medians]
             cells += [_number(row.pooled_delta_percent, 2), f"{row.n_gradients:.0f}", f"{row.seconds:.3f}"]
             name = f'<td scope="row"><bdi>{escaped(title(row.method))}</bdi></td>'
             lines.append(f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
@@ -142,8 +143,8 @@ def _html_tables(comparison: MeasuredTexts, summaries: Sequence[Summary]) -> Ite
         "twenty without any difference, one has p &lt; 0.05. ",
     )
     yield (
-        f"<p>Means with 95 % bootstrap intervals over texts. {tests}Top share of tokens: 20 % (or the nearest there "
-        "is).</p>"
+        f"<p>Means with 95 % bootstrap intervals over texts. Medians have none. {tests}Top share of tokens: 20 % "
+        "(or the nearest there is).</p>"
     )
 
 
@@ -187,11 +188,12 @@ def _plots(comparison: MeasuredTexts, summaries: Sequence[Summary]) -> Iterable[
             if (found := [c for text in comparison.texts if (c := text.find(method, baseline).curve)])
         }
         if curves:
+            kind = "Estimated error" if RULES[settings.method].known_sums else "Delta"
             yield line_plot(
                 curves,
-                title=f"Estimated error, or delta, by number of gradients, {baseline}",
+                title=f"{kind} by number of gradients, {baseline}",
                 x_label="n_steps",
-                y_label="median %",
+                y_label=f"median {kind.lower()} %",
                 logarithmic=True,
             )
 

@@ -30,6 +30,7 @@ class MeasureInfo:
 
     Raises:
         TypeError: If a field has the wrong type.
+        ValueError: If `average` is something else.
     """
 
     name: str
@@ -56,12 +57,18 @@ class MeasureInfo:
         return self.title + arrow(self.better)
 
 
+def _average(name: str, value: Any) -> str:
+    if value not in ("mean", "median"):
+        raise ValueError(f"{name} must be 'mean' or 'median', got {show(value)}")
+    return str(value)
+
+
 _MEASURE: Final[dict[str, Callable[[str, Any], object]]] = {
     "name": string,
     "title": string,
     "better": integer,
     "by_fraction": flag,
-    "average": string,
+    "average": _average,
     "column": string,
     "digits": count,
     "about": string,

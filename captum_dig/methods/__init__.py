@@ -1,8 +1,8 @@
 """Attribution methods: ours and Captum's, asked the same question.
 
 `base`: the class of methods, and the plan of integration. `scoring`: a method on a batch of texts. `along_path`:
-integrated gradients along any path. `captums`, `gradient_shap`, `leave_one_out`, `random`: methods without a path.
-`named`: methods by the names of the catalogue.
+integrated gradients along any path. `captums`, `gradient_shap`, `idgi`, `leave_one_out`, `random`: methods without a
+path. `line`: the straight line that some of them take. `named`: methods by the names of the catalogue.
 """
 
 from captum_dig.methods.along_path import PathMethod

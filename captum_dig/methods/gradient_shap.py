@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.line import on_line
 from captum_dig.models.question import Question
 
 
@@ -20,14 +21,11 @@ class GradientShap(AttributionMethod):
 
     def scores(self, question: Question, plan: Plan) -> Tensor:
         """Average the gradients at random places, the same for every text."""
-        n_steps, n_texts = int(plan.n_steps), len(question.inputs)
+        n_steps = int(plan.n_steps)
         generator = torch.Generator("cpu").manual_seed(plan.seed)
         places = torch.rand(n_steps, generator=generator, dtype=torch.float32, device="cpu")
         ways = question.inputs - question.baselines
         total = torch.zeros_like(ways, dtype=torch.promote_types(ways.dtype, torch.float32))
-        for some in places.to(ways).split(max(1, question.fast_rows(plan.rows_at_once) // n_texts)):
-            points = (question.baselines + some[:, None, None, None] * ways).flatten(0, 1).requires_grad_()
-            columns = (column.repeat(len(some), *[1] * (column.dim() - 1)) for column in question.arguments)
-            (gradient,) = torch.autograd.grad(question.forward(points, *columns).sum(), points)
-            total += gradient.unflatten(0, (len(some), n_texts)).sum(dim=0)
+        for _, gradient in on_line(question, places, plan.rows_at_once):
+            total += gradient.sum(dim=0)
         return (total / n_steps * ways).sum(dim=-1)

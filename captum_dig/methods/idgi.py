@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from captum_dig.methods.base import AttributionMethod, Plan
+from captum_dig.methods.line import on_line
 from captum_dig.models.question import Question
 
 
@@ -19,7 +20,8 @@ class Idgi(AttributionMethod):
     ones, a gets 3.6 and b 0.4. Here only elements that move take part, which keeps special tokens at 0. Where all of
     their gradients are 0, squared displacements take the place of squared gradients.
 
-    Known sums take the same outputs, but only correct an estimate of the integral with them.
+    Known sums also use outputs, but only to correct an estimate of the integral. With ``n_steps="auto"`` it takes 48
+    gradients, because its delta is 0 with any number.
 
     References:
         Yang, Wang and Bilgic (2023) [yang-2023].
@@ -29,25 +31,20 @@ class Idgi(AttributionMethod):
     completes = True
 
     def scores(self, question: Question, plan: Plan) -> Tensor:
-        """Take the gradient and the output at the begin of each step."""
-        n_steps, n_texts = int(plan.n_steps), len(question.inputs)
+        """Take the gradient and the output at the beginning of each step."""
+        places = torch.arange(int(plan.n_steps), dtype=torch.float32, device="cpu") / int(plan.n_steps)
         ways = question.inputs - question.baselines
         shares, outputs = [], []
-        places = torch.arange(n_steps, dtype=torch.float32, device="cpu") / n_steps
-        for some in places.to(ways).split(max(1, question.fast_rows(plan.rows_at_once) // n_texts)):
-            points = (question.baselines + some[:, None, None, None] * ways).flatten(0, 1).requires_grad_()
-            columns = (column.repeat(len(some), *[1] * (column.dim() - 1)) for column in question.arguments)
-            output = question.forward(points, *columns)
-            (gradient,) = torch.autograd.grad(output.sum(), points)
-            shares.append(_shares(gradient.unflatten(0, (len(some), n_texts)), ways))
-            outputs.append(output.detach().float().unflatten(0, (len(some), n_texts)))
+        for output, gradient in on_line(question, places, plan.rows_at_once):
+            shares.append(_shares(gradient, ways))
+            outputs.append(output.float())
         at_input, _ = question.ends(plan.rows_at_once)
         changes = torch.cat([*outputs, at_input[None]]).diff(dim=0)
         return (torch.cat(shares) * changes[:, :, None]).sum(dim=0)
 
 
 def _shares(gradients: Tensor, ways: Tensor) -> Tensor:
-    """The share of each token in the change of each step, (n, B, T), from gradients (n, B, T, D); 0 without any way."""
+    """The share of each token in the change of each step, (n, B, T), from gradients (n, B, T, D); 0 if none moves."""
     moves = ways != 0
     squares = (torch.where(moves, gradients, 0).float() ** 2).sum(dim=-1)
     flat = squares.sum(dim=-1, keepdim=True) == 0

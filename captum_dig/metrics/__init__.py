@@ -3,7 +3,8 @@
 `words`: the distance of a path from real words. `faithfulness` and `soft`: the change of the output without the words
 of high scores. `agreement`: the rank correlation with leave-one-out. `accuracy`: the numerical error of attributions.
 `robustness`: Captum's own measures. Each function returns one number for each sentence; `statistics` makes intervals
-and tests of them. `measures`: the measures of a comparison, built on these functions.
+and tests of them. `measures` and `integration`: the measures of a comparison, built on these
+functions.
 """
 
 from captum_dig.metrics.accuracy import delta_percent, pooled_delta_percent, token_error

@@ -1,7 +1,7 @@
 """The numerical error of attributions.
 
 Takes attributions, and the outputs that they should add up to, or attributions with many more gradients. Gives one
-number for each sentence, and the pooled delta of many. `captum_dig.metrics.measures` builds on it.
+number for each sentence, and the pooled delta of many. `captum_dig.metrics.integration` builds on it.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""How exact the integration of each method is: measures of a comparison.
+"""Measures of a comparison: the error of each method's integration.
 
 Takes the scores of one text by several methods; gives deltas, estimated errors, and distances from converged scores.
 `captum_dig.comparison` calls every chosen measure.

@@ -57,10 +57,14 @@ def toy_trials() -> Trials:
         RandomScores(),
     )
     change = float(question.changes(rows_at_once=64))
-    trials = tuple(Trial(m, "row 0", (0,), (question,), plan, m(question, plan), change) for m in methods)
+    trials = []
+    for method in methods:
+        found = method.measured(question, plan)
+        error = None if found.error_percent is None else float(found.error_percent)
+        trials.append(Trial(method, "row 0", (0,), (question,), plan, found.scores, change, error))
     kinds = {kind: torch.arange(30, device="cpu") % 3 == n for n, kind in enumerate(("special", "unused", "piece"))}
     log = _Sigmoid(rows, log=True)
-    return Trials(trials, ids, 0, (0.2, 0.5), log.of_ids, log, vocabulary, lambda: kinds, 0, {})
+    return Trials(tuple(trials), ids, 0, (0.2, 0.5), log.of_ids, log, vocabulary, lambda: kinds, 0, {})
 
 
 def check_measure(measure: Measure, trials: Trials | None = None) -> None:

@@ -95,10 +95,10 @@ def _rather_than(result: TextAttribution) -> str:
 def _delta(result: TextAttribution) -> tuple[tuple[str, str], bool]:
     """Write the delta, and tell whether it is too large to stand aside."""
     hint, large = "", False
-    if result.settings.method == "none":
-        hint = ", to which these scores need not add up"
-    elif result.delta_percent > LARGE_DELTA_PERCENT:
-        hint, large = f": large, so raise n_steps above {result.settings.n_steps} or try another baseline", True
+    if result.delta_percent > LARGE_DELTA_PERCENT:
+        large = result.settings.method != "none"
+        remedy = f": large, so raise n_steps above {result.settings.n_steps} or try another baseline"
+        hint = remedy if large else ", to which these scores need not add up"
     return ("Delta", f"{result.delta:.2g} ({short(result.delta_percent)} % of the difference){hint}"), large
 
 

@@ -66,6 +66,11 @@ def one_line(result):
     return result.stderr[:-1]
 
 
+def rows_without_time(result):
+    rows = (line for line in result.stdout.splitlines() if line.startswith(("IG", "DIG", "random")))
+    return [row.rsplit(maxsplit=1)[0] for row in rows]
+
+
 def test_a_table_and_both_files(compare, tmp_path):
     result = compare("--baseline", "pad", "--baseline", "mask", "--html", "report.html", "--json", "result.json")
     assert result.exit_code == 0, result.output
@@ -133,7 +138,7 @@ def test_a_damaged_journal_is_set_aside(compare, tmp_path):
     kept.write_bytes(b"\0" * 100)
     again = compare("--n", 1)
     assert "what was kept is damaged, and was moved to" in again.stderr
-    assert again.stdout.splitlines()[:3] == first.stdout.splitlines()[:3]
+    assert rows_without_time(again) == rows_without_time(first) != []
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])

@@ -135,7 +135,7 @@ def test_estimated_errors_are_those_of_the_explainer(explainer, comparison):
         estimates = comparison.values("error_percent", "dig_greedy", baseline)
         assert estimates.tolist() == pytest.approx([result.error_percent for result in results], rel=1e-4)
         assert comparison.values("delta", "dig_greedy", baseline).tolist() == pytest.approx([0] * len(TEXTS), abs=1e-5)
-        # Captum's methods integrate by themselves, and make no estimate.
+        # GradientShap draws points of its own, and makes no estimate.
         assert np.isnan(comparison.values("error_percent", "gradient_shap", baseline)).all()
     row = next(row for row in comparison.summary() if row.method == "dig_greedy")
     assert row.medians["error_percent"] == np.median(comparison.values("error_percent", "dig_greedy", "pad"))

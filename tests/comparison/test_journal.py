@@ -216,7 +216,7 @@ def test_lines_of_another_comparison_are_not_read(path, whole, tmp_path):
 def test_a_journal_of_before_lines_had_hashes_is_refused(path):
     content = json.dumps({"journal": 1, "settings": SETTINGS.to_dict()}).encode() + b"\n"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"journal must be of format 2, .* of format 1; name another file, or remove"):
+    with pytest.raises(ValueError, match=r"journal must be of format 3, .* of format 1; name another file, or remove"):
         Journal(path, SETTINGS)
     assert path.read_bytes() == content
 

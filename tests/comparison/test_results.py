@@ -21,7 +21,7 @@ from captum_dig.comparison import (
     report_page,
     terminal_tables,
 )
-from captum_dig.comparison.settings import known_measures
+from captum_dig.comparison.settings import MeasureInfo, known_measures
 from captum_dig.metrics import bootstrap_interval, paired_test
 from captum_dig.visualization import bar_plot, line_plot
 from captum_dig.visualization.base import escaped, name_line
@@ -189,7 +189,7 @@ def test_the_report_stands_alone_and_escapes_everything():
     assert "NaN" not in page
 
 
-def test_medians_stand_in_the_report():
+def test_the_report_shows_medians():
     comparison = made_up(n=3, methods=("integrated_gradients", "dig_greedy"), baselines=("pad",))
     texts = tuple(
         replace(
@@ -204,6 +204,29 @@ def test_medians_stand_in_the_report():
     assert '<th scope="col">delta %, median ↓</th><th scope="col">estimated error %, median ↓</th>' in page
     # The medians of both, then the pooled delta.
     assert "<td>5.00</td><td>8.00</td><td>5.00</td>" in page
+
+
+def test_medians_of_ones_own_have_their_digits():
+    comparison = made_up(n=3, methods=("random",), baselines=("pad",))
+    own = MeasureInfo("ratio", "ratio", better=-1, average="median", column="ratio", digits=4)
+    texts = tuple(
+        replace(text, measurements=tuple(replace(one, values={"ratio": (0.0012,)}) for one in text.measurements))
+        for text in comparison.texts
+    )
+    comparison = replace(comparison, texts=texts, settings=replace(comparison.settings, measures=(own,)))
+    assert "<td>0.0012</td>" in report_page(comparison)
+    assert "0.0012" in printed(comparison, 80)
+    with pytest.raises(ValueError, match="measures.average must be 'mean' or 'median', got 'max'"):
+        replace(own, average="max")
+
+
+def test_without_deltas_there_is_no_pooled_delta():
+    comparison = made_up(n=3, methods=("integrated_gradients",), baselines=("pad",))
+    texts = tuple(
+        replace(text, measurements=tuple(replace(one, values={"change": (2.0,)}) for one in text.measurements))
+        for text in comparison.texts
+    )
+    assert math.isnan(replace(comparison, texts=texts).summary()[0].pooled_delta_percent)
 
 
 def test_the_report_of_one_text_and_one_method_draws_what_there_is():

@@ -1,6 +1,7 @@
 """IDGI: squared gradients share the known change of every step."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -61,7 +62,7 @@ def test_a_linear_function_is_shared_by_squared_weights():
     torch.testing.assert_close(Idgi()(question, Plan(4)), torch.tensor([[3.6, 0.4]]))
 
 
-def test_a_token_that_does_not_move_has_no_part():
+def test_a_token_that_does_not_move_gets_zero():
     question = asked(lambda x: x.prod(dim=1), [2.0, 5.0], [1.0, 5.0])
     torch.testing.assert_close(Idgi()(question, Plan(3)), torch.tensor([[5.0, 0.0]]))
 
@@ -75,6 +76,14 @@ def test_steps_without_a_gradient_are_shared_by_displacement():
 def test_a_text_at_its_baseline_has_zeros():
     question = asked(lambda x: x.sum(dim=1), [2.0, 4.0], [2.0, 4.0])
     assert Idgi()(question, Plan(3)).tolist() == [[0.0, 0.0]]
+
+
+def test_half_precision_costs_only_the_rounding_of_outputs():
+    question = asked(lambda x: (x * torch.tensor([3.0, 1.0], dtype=x.dtype)).sum(dim=1), [1.0, 1.0], [0.0, 0.0])
+    half = replace(question, inputs=question.inputs.bfloat16(), baselines=question.baselines.bfloat16())
+    scores = Idgi()(half, Plan(4))
+    assert scores.dtype == torch.float32
+    torch.testing.assert_close(scores, torch.tensor([[3.6, 0.4]]))
 
 
 def test_the_contract():

@@ -14,6 +14,7 @@ from captum_dig.metrics.measures import load_measure
 from captum_dig.paths import Walk
 from captum_dig.tasks.labels import LabelTask
 from captum_dig.testing import ContractError, check_measure, check_method, check_task
+from captum_dig.testing.measures import toy_trials
 
 SAMPLES = ["a gorgeous, witty movie", "dull", "the acting was bad"]
 MEASURES = [entry for entry in CATALOGUE if entry.kind == "measure"]
@@ -94,6 +95,12 @@ def test_every_measure_keeps_its_contract(entry):
     measure = load_measure(entry)
     check_measure(measure)
     assert (measure.name, measure.title) == (entry.name, entry.title)
+
+
+def test_the_trials_of_the_contract_have_estimated_errors_along_paths():
+    found = load_measure(CATALOGUE.find("error_percent", "measure"))(toy_trials())
+    assert [one is None for one in found] == [False, False, True, True]
+    assert found[1][0] > 0
 
 
 class Largest(Measure):

@@ -590,5 +590,5 @@ def test_many_calls_leave_memory_where_it_was(explainer):
     for i in range(120):
         call(i)
     gc.collect()
-    assert resident_kilobytes() - before < 8_000
-    assert len(gc.get_objects()) - objects < 500
+    assert resident_kilobytes() - before < 6_000
+    assert len(gc.get_objects()) - objects < 300
