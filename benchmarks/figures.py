@@ -98,7 +98,9 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "| demo model, 40 test sentences, pad and mask: {S|pad|NEW|error_median ÷ S|pad|OLD|error_median|.2f} and "
         "{S|mask|NEW|error_median ÷ S|mask|OLD|error_median|.2f} times the former default's; DistilBERT, 20: "
         "{D|pad|NEW|error_median ÷ D|pad|OLD|error_median|.2f} and "
-        "{D|mask|NEW|error_median ÷ D|mask|OLD|error_median|.2f} times |",
+        "{D|mask|NEW|error_median ÷ D|mask|OLD|error_median|.2f} times; BERT, 20: "
+        "{E|pad|NEW|error_median ÷ E|pad|OLD|error_median|.2f} and "
+        "{E|mask|NEW|error_median ÷ E|mask|OLD|error_median|.2f} times |",
         "| {S|pad|EXACT|error_median ÷ S|pad|OLD|error_median|.2f} and "
         "{S|mask|EXACT|error_median ÷ S|mask|OLD|error_median|.2f}; "
         "{D|pad|EXACT|error_median ÷ D|pad|OLD|error_median|.2f} and "
@@ -106,11 +108,15 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "| {S|pad|NEW|same_top_word|100*.0f} % and {S|mask|NEW|same_top_word|100*.0f} % of sentences, before "
         "{S|pad|OLD|same_top_word|100*.0f} % and {S|mask|OLD|same_top_word|100*.0f} %; "
         "{D|pad|NEW|same_top_word|100*.0f} % and {D|mask|NEW|same_top_word|100*.0f} %, before "
-        "{D|pad|OLD|same_top_word|100*.0f} % and {D|mask|OLD|same_top_word|100*.0f} % |",
+        "{D|pad|OLD|same_top_word|100*.0f} % and {D|mask|OLD|same_top_word|100*.0f} %; "
+        "{E|pad|NEW|same_top_word|100*.0f} % and {E|mask|NEW|same_top_word|100*.0f} %, before "
+        "{E|pad|OLD|same_top_word|100*.0f} % and {E|mask|OLD|same_top_word|100*.0f} % |",
         "| {S|pad|AUTO|same_top_word|100*.0f} % and {S|mask|AUTO|same_top_word|100*.0f} %, with "
         "{S|pad|AUTO|gradients|.0f} and {S|mask|AUTO|gradients|.0f} gradients in the mean; "
         "{D|pad|AUTO|same_top_word|100*.0f} % and {D|mask|AUTO|same_top_word|100*.0f} %, with "
-        "{D|pad|AUTO|gradients|.0f} and {D|mask|AUTO|gradients|.0f} |",
+        "{D|pad|AUTO|gradients|.0f} and {D|mask|AUTO|gradients|.0f}; "
+        "{E|pad|AUTO|same_top_word|100*.0f} % and {E|mask|AUTO|same_top_word|100*.0f} %, with "
+        "{E|pad|AUTO|gradients|.0f} and {E|mask|AUTO|gradients|.0f} |",
         "| staggered: {A|demo|cells|staggered|wanted_percent|1|refining|gradients|.0f} (demo model) and "
         "{A|distilbert-sst2|cells|staggered|wanted_percent|1|refining|gradients|.0f} (DistilBERT), doubling "
         "{A|demo|cells|staggered|wanted_percent|1|doubling|gradients|.0f} and "
@@ -120,7 +126,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "{A|demo|cells|greedy|wanted_percent|1|doubling|gradients|.0f} and "
         "{A|distilbert-sst2|cells|greedy|wanted_percent|1|doubling|gradients|.0f} |",
         "| for {S|pad|NEW|covered|100*.0f} % and {S|mask|NEW|covered|100*.0f} % of words; "
-        "{D|pad|NEW|covered|100*.0f} % and {D|mask|NEW|covered|100*.0f} % |",
+        "{D|pad|NEW|covered|100*.0f} % and {D|mask|NEW|covered|100*.0f} %; "
+        "{E|pad|NEW|covered|100*.0f} % and {E|mask|NEW|covered|100*.0f} % |",
         "| {end_to_end|long_texts|path_share_percent|.1f} % of the time of Captum's attribution, rows ranked; "
         "{end_to_end|long_texts|path_share_cold_percent|.0f} % the first time |",
         "| {V|128,256 x 2,048|flat|cold_s|.1f} s exact; HNSW {V|128,256 x 2,048|hnsw|cold_s|.1f} s (recall "
@@ -163,6 +170,7 @@ SHORT: Final = {
     "C": "continuation|runs",
     "S": "steadiness|models|demo|baselines",
     "D": "steadiness|models|distilbert-sst2|baselines",
+    "E": "steadiness|models|bert-sst2|baselines",
     "M": "known_sums|models",
     "A": "stopping|models",
     "T": "paths/default|verdicts|default against integrated_gradients",

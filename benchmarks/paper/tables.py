@@ -29,7 +29,7 @@ from captum_dig.comparison.comparing import compare
 from captum_dig.methods import AttributionMethod, PathMethod
 
 RESULTS = Path(__file__).parents[1] / "results" / "paper"
-# "Ours": the rule beside the paper's.
+# The rule that tables call ours.
 RULE = "gausslegendre"
 Methods = Callable[[TextExplainer], list[AttributionMethod]]
 
