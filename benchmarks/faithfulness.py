@@ -7,6 +7,7 @@ Test texts are explained from two baselines, and measured by log-odds and compre
 - default: the straight line, 12 staggered orders and known sums, with 48 gradients (`--width`, `--inner-share`:
   another path instead);
 - default_half: the same with 24 gradients, so with 6 orders;
+- idgi: IDGI along the straight line, with 48 gradients;
 - leave_one_out, and sampled_shapley: Shapley values of tokens from random orders, with at most 48 forward
   passes, or one order for longer texts. The long texts of IMDB do without both, which take minutes there.
 
@@ -127,12 +128,14 @@ def measured(
     default = PathMethod("default", path)
     runs: dict[str, tuple[Comparison, str]] = {}
     removals: list[str | AttributionMethod] = ["leave_one_out", SampledShapley()] if with_removals else []
-    plans: tuple[tuple[str, int, list[str | AttributionMethod]], ...] = (
-        ("gausslegendre", N_STEPS, [REFERENCE, former, *removals]),
-        ("known_sums", N_STEPS, [default]),
-        ("known_sums", N_STEPS // 2, [default]),
-    )
-    for rule, n_steps, methods in plans:
+    # By the name of the journal.
+    plans: dict[str, tuple[str, int, list[str | AttributionMethod]]] = {
+        f"gausslegendre-{N_STEPS}": ("gausslegendre", N_STEPS, [REFERENCE, former, *removals]),
+        f"idgi-{N_STEPS}": ("known_sums", N_STEPS, ["idgi"]),
+        f"known_sums-{N_STEPS}": ("known_sums", N_STEPS, [default]),
+        f"known_sums-{N_STEPS // 2}": ("known_sums", N_STEPS // 2, [default]),
+    }
+    for kind, (rule, n_steps, methods) in plans.items():
         comparison = compare(
             explainer,
             texts,
@@ -143,7 +146,7 @@ def measured(
             measures=METRICS,
             top_fractions=(0.2,),
             n_curve_texts=0,
-            journal=work.with_name(f"{work.name}-{rule}-{n_steps}.jsonl"),
+            journal=work.with_name(f"{work.name}-{kind}.jsonl"),
         )
         for name in comparison.settings.methods:
             runs["default_half" if n_steps < N_STEPS else name] = comparison, name

@@ -38,6 +38,11 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "leaving words out one by one does better: {L|leave_one_out@mask|log_odds|mean|-1*.2f}, where the default "
         "has {L|default@mask|log_odds|mean|-1*.2f}",
     ),
+    "docs/explanation/known-sums.md": (
+        "Each was better than Integrated Gradients in {T|better|.0f} of 20 tests, and in {H|better|.0f} with half of "
+        "the gradients.",
+        "On texts it was worse than Integrated Gradients in {I|worse|.0f} of 20 tests",
+    ),
     "docs/how-to/fast.md": (
         "A path through words costs about {end_to_end|long_texts|path_share_percent|.0f} % of that",
         "20 tokens and 50 steps took {end_to_end-h200|time|ratio|.1f} times as long as Captum's straight line",
@@ -176,6 +181,7 @@ SHORT: Final = {
     "T": "paths/default|verdicts|default against integrated_gradients",
     "H": "paths/default|verdicts|default_half against integrated_gradients",
     "F": "paths/default|verdicts|default_half against former",
+    "I": "paths/default|verdicts|idgi against integrated_gradients",
     "B": "paths/default|cells|bert-sst2|rows",
     "L": "paths/default|cells|distilbert-sst2|rows",
     "K": "peers|classifier",

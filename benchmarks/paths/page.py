@@ -164,6 +164,7 @@ def _default(results: Results) -> str:
         "default": "the default, known sums",
         "default_half": "the same with half the gradients",
         "former": "the former default, 4 orders and Gauss-Legendre",
+        "idgi": "IDGI, as many gradients",
         "leave_one_out": "leave one out",
         "sampled_shapley": "sampled Shapley values, as many forward passes",
     }
