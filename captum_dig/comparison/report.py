@@ -188,7 +188,9 @@ def _plots(comparison: MeasuredTexts, summaries: Sequence[Summary]) -> Iterable[
             if (found := [c for text in comparison.texts if (c := text.find(method, baseline).curve)])
         }
         if curves:
-            kind = "Estimated error" if RULES[settings.method].known_sums else "Delta"
+            # A file of another version may name a rule that is not known here.
+            rule = RULES.get(settings.method)
+            kind = "Estimated error" if rule is not None and rule.known_sums else "Delta"
             yield line_plot(
                 curves,
                 title=f"{kind} by number of gradients, {baseline}",

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from captum_dig.catalogue import CATALOGUE
+from captum_dig.checks import one_of
 from captum_dig.entries import STRATEGIES
 from captum_dig.metrics.measures import Measure, load_measure
 from captum_dig.records import check_keys, count, flag, integer, real, show, string, to_json, tuple_of
@@ -57,18 +58,12 @@ class MeasureInfo:
         return self.title + arrow(self.better)
 
 
-def _average(name: str, value: Any) -> str:
-    if value not in ("mean", "median"):
-        raise ValueError(f"{name} must be 'mean' or 'median', got {show(value)}")
-    return str(value)
-
-
 _MEASURE: Final[dict[str, Callable[[str, Any], object]]] = {
     "name": string,
     "title": string,
     "better": integer,
     "by_fraction": flag,
-    "average": _average,
+    "average": lambda name, value: one_of(name, string(name, value), ("mean", "median")),
     "column": string,
     "digits": count,
     "about": string,

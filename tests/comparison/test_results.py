@@ -189,6 +189,16 @@ def test_the_report_stands_alone_and_escapes_everything():
     assert "NaN" not in page
 
 
+def test_curves_of_a_rule_that_this_version_does_not_know_are_drawn():
+    comparison = made_up(n=2)
+    for method, heading in (
+        ("known_sums", "Estimated error by number"),
+        ("gausslegendre", "Delta by number"),
+        ("of_later", "Delta by number"),
+    ):
+        assert heading in report_page(replace(comparison, settings=replace(comparison.settings, method=method)))
+
+
 def test_the_report_shows_medians():
     comparison = made_up(n=3, methods=("integrated_gradients", "dig_greedy"), baselines=("pad",))
     texts = tuple(
@@ -216,7 +226,7 @@ def test_medians_of_ones_own_have_their_digits():
     comparison = replace(comparison, texts=texts, settings=replace(comparison.settings, measures=(own,)))
     assert "<td>0.0012</td>" in report_page(comparison)
     assert "0.0012" in printed(comparison, 80)
-    with pytest.raises(ValueError, match="measures.average must be 'mean' or 'median', got 'max'"):
+    with pytest.raises(ValueError, match="measures.average must be one of 'mean', 'median', got 'max'"):
         replace(own, average="max")
 
 
