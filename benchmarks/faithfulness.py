@@ -128,14 +128,12 @@ def measured(
     default = PathMethod("default", path)
     runs: dict[str, tuple[Comparison, str]] = {}
     removals: list[str | AttributionMethod] = ["leave_one_out", SampledShapley()] if with_removals else []
-    # By the name of the journal.
-    plans: dict[str, tuple[str, int, list[str | AttributionMethod]]] = {
-        f"gausslegendre-{N_STEPS}": ("gausslegendre", N_STEPS, [REFERENCE, former, *removals]),
-        f"idgi-{N_STEPS}": ("known_sums", N_STEPS, ["idgi"]),
-        f"known_sums-{N_STEPS}": ("known_sums", N_STEPS, [default]),
-        f"known_sums-{N_STEPS // 2}": ("known_sums", N_STEPS // 2, [default]),
-    }
-    for kind, (rule, n_steps, methods) in plans.items():
+    plans: tuple[tuple[str, int, list[str | AttributionMethod]], ...] = (
+        ("gausslegendre", N_STEPS, [REFERENCE, former, *removals]),
+        ("known_sums", N_STEPS, ["idgi", default]),
+        ("known_sums", N_STEPS // 2, [default]),
+    )
+    for rule, n_steps, methods in plans:
         comparison = compare(
             explainer,
             texts,
@@ -146,7 +144,7 @@ def measured(
             measures=METRICS,
             top_fractions=(0.2,),
             n_curve_texts=0,
-            journal=work.with_name(f"{work.name}-{kind}.jsonl"),
+            journal=work.with_name(f"{work.name}-{rule}-{n_steps}.jsonl"),
         )
         for name in comparison.settings.methods:
             runs["default_half" if n_steps < N_STEPS else name] = comparison, name

@@ -184,7 +184,8 @@ def _print(comparison: "Comparison") -> None:
     screen = make_console()
     parts = terminal_tables(comparison)
     # A narrower terminal folds the lines; Rich would cut numbers.
-    width, screen.width = screen.width, _WIDER_THAN_TABLES
-    screen.width = max([width, *(screen.measure(part).maximum for part in parts if isinstance(part, Table))])
+    wide = screen.options.update(width=_WIDER_THAN_TABLES)
+    needed = [screen.measure(part, options=wide).maximum for part in parts if isinstance(part, Table)]
+    screen.width = max([screen.width, *needed])
     for part in parts:
         screen.print(part)

@@ -51,9 +51,8 @@ class StaggeredPath(PathGenerator):
         width: How long a word moves, as a share of the whole time, in [0, 1].
         n_orders: The number of orders to average, at least 1, even if antithetic. None takes as many as there are
             gradients for. With known sums these are one for every 3, after the 2 at the ends; with other rules, one for
-            every 12. An inner path with a share takes as many as several orders, so there are
-            fewer. With ``width=1`` all orders would be
-            equal, and there is one.
+            every 12. An inner path with a share takes as many as several orders, so there are fewer. With ``width=1``
+            all orders would be equal, and there is one.
         seed: Any integer; two that differ by a multiple of 2**62 are equivalent.
         antithetic: Whether orders come in pairs, s and 1 - width - s: a word that is late in one is early in the other.
             In a text of two interchangeable words both then get the same score.
