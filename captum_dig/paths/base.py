@@ -58,11 +58,6 @@ class PathGenerator(ABC):
     draws: ClassVar[bool] = False
     vocabulary: "Vocabulary | None" = None
 
-    @property
-    def n_parts(self) -> int:
-        """The number of its paths where gradients are shared out; one with a large weight counts several times."""
-        return self.n_paths
-
     @reprlib.recursive_repr()
     def __repr__(self) -> str:
         # Results and journals name the path by it: no memory address, and all contents of a tensor.

@@ -155,14 +155,14 @@ class StaggeredPath(PathGenerator):
         for n_orders in range(max(1, n_paths // self._at_once) * self._at_once, 0, -self._at_once):
             path.n_orders = n_orders
             path._count()
-            if path.n_parts <= n_paths + 1:
+            if path._n_parts <= n_paths + 1:
                 break
         return path
 
     @property
-    def n_parts(self) -> int:
+    def _n_parts(self) -> int:
         """The number of orders, and for the inner path more than one."""
-        if not self.inner_share or self.width == 1:
+        if not self.inner_share:
             return self.n_paths
         return int(Mean.of([1, self.n_paths - 1], [self.inner_share, None]).n_parts().sum())
 

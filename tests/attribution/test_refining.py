@@ -58,10 +58,33 @@ def test_nodes_go_where_the_function_bends():
 
 
 def test_a_few_gradients_for_each_path_are_even():
-    for n_steps in (8, 12):
+    for n_steps in (8, 10):
         got = adaptive(curved, PATHS[2], n_steps=n_steps)
         torch.testing.assert_close(got, known(curved, PATHS[2], n_steps=n_steps), rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(adaptive(curved, PATHS[2], n_steps=24), known(curved, PATHS[2], n_steps=24), atol=1e-5)
+    assert not torch.allclose(adaptive(curved, PATHS[2], n_steps=12), known(curved, PATHS[2], n_steps=12), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "n_steps", "sizes"),
+    [
+        # The outputs at both ends, then half of the gradients.
+        (StraightLine(), 48, [2, 24, 6, 6, 6, 6]),
+        # The two gradients at the ends serve all paths. Then each of 13 paths has two.
+        (StaggeredPath(StraightLine(), n_orders=12, inner_share=0.5), 48, [2, 26, 6, 6, 6, 2]),
+        (StaggeredPath(StraightLine(), 0.3, inner_share=0.5), 48, [2, 26, 6, 6, 6, 2]),
+        (StaggeredPath(StraightLine(), n_orders=12, inner_share=0.5), 96, [2, 46, 12, 12, 12, 12]),
+        (StaggeredPath(StraightLine(), n_orders=12, inner_share=0.5), 16, [2, 14]),
+    ],
+)
+def test_it_begins_with_half_of_the_gradients_and_two_for_each_path(path, n_steps, sizes):
+    seen = []
+
+    def counted(x):
+        seen.append(len(x))
+        return curved(x)
+
+    adaptive(counted, path, X[:1], BASE[:1], n_steps=n_steps)
+    assert seen == sizes
 
 
 def test_it_begins_as_known_sums_do():

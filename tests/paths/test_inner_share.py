@@ -61,11 +61,11 @@ def test_a_batch_is_its_rows(rule):
 
 def test_the_inner_path_takes_more_gradients_than_an_order():
     path = mixed(0.5, n_orders=None).sized((48 - 2) // 3)
-    assert (path.n_orders, path.n_paths, path.n_draws, path.n_parts) == (12, 13, 6, 15)
+    assert (path.n_orders, path.n_paths, path.n_draws) == (12, 13, 6)
     assert counts_on(Mean.of([1, 12], [0.5, None]), 46) == [10] + [3] * 12
     # The orders may have slightly fewer than 3 each, so that there are more of them.
     path = mixed(0.5, n_orders=None).sized((24 - 2) // 3)
-    assert (path.n_orders, path.n_parts) == (6, 8)
+    assert (path.n_orders, path.n_paths, path.n_draws) == (6, 7, 3)
     assert counts_on(Mean.of([1, 6], [0.5, None]), 22) == [6, 3, 3, 3, 3, 2, 2]
     # Too few for so many parts: the first paths get one more.
     assert counts_on(Mean.of([1, 12], [0.5, None]), 14) == [2] + [1] * 12
@@ -111,7 +111,7 @@ def test_in_an_ensemble_a_generator_counts_as_often_as_it_has_paths():
 
 def test_at_full_width_there_is_the_inner_path_alone():
     path = StaggeredPath(StraightLine(), 1, inner_share=0.5)
-    assert (path.n_paths, path.n_draws, path.n_parts, path.free) == (1, 1, 1, False)
+    assert (path.n_paths, path.n_draws, path.free) == (1, 1, False)
     assert torch.equal(integrate(path, 20).attributions, integrate(StraightLine(), 20).attributions)
 
 
