@@ -31,8 +31,8 @@ from captum_dig.paths import PathGenerator
 from captum_dig.paths.per_input import as_path
 from captum_dig.quadrature import RULES, QuadratureRule, Schedule, Spacing, check_method, check_spacing
 
-# The gradients with which `method="adaptive"` begins: this part of all, and at least so many on each path.
-_FIRST_SHARE, _FIRST_ON_PATH = 1 / 2, 2
+# The gradients with which `method="adaptive"` begins: this part of all, and at least so many for each path.
+_FIRST_SHARE, _FIRST_FOR_PATH = 1 / 2, 2
 Tensors = Tensor | tuple[Tensor, ...]
 
 
@@ -301,7 +301,7 @@ class DiscretizedIntegratedGradients(GradientAttribution):
         n_paths = rule.n_paths(n_steps)
         if rule.refines:
             # Fewer do not show where the others are wanted.
-            shown = rule.n_shared + _FIRST_ON_PATH * call.path.sized(n_paths).n_paths
+            shown = rule.n_shared + _FIRST_FOR_PATH * call.path.sized(n_paths).n_paths
             refinement = Refinement(call, rule, min(n_steps, max(shown, int(n_steps * _FIRST_SHARE))), n_paths)
             while refinement.n_steps < n_steps:
                 refinement.add_nodes(min(max(1, n_steps // 8), n_steps - refinement.n_steps))
