@@ -105,7 +105,9 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "{D|pad|NEW|error_median ÷ D|pad|OLD|error_median|.2f} and "
         "{D|mask|NEW|error_median ÷ D|mask|OLD|error_median|.2f} times; BERT, 20: "
         "{E|pad|NEW|error_median ÷ E|pad|OLD|error_median|.2f} and "
-        "{E|mask|NEW|error_median ÷ E|mask|OLD|error_median|.2f} times |",
+        "{E|mask|NEW|error_median ÷ E|mask|OLD|error_median|.2f} times; on Rotten Tomatoes, 12: "
+        "{R|pad|NEW|error_median ÷ R|pad|OLD|error_median|.2f} and "
+        "{R|mask|NEW|error_median ÷ R|mask|OLD|error_median|.2f} times |",
         "| {S|pad|EXACT|error_median ÷ S|pad|OLD|error_median|.2f} and "
         "{S|mask|EXACT|error_median ÷ S|mask|OLD|error_median|.2f}; "
         "{D|pad|EXACT|error_median ÷ D|pad|OLD|error_median|.2f} and "
@@ -115,13 +117,17 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "{D|pad|NEW|same_top_word|100*.0f} % and {D|mask|NEW|same_top_word|100*.0f} %, before "
         "{D|pad|OLD|same_top_word|100*.0f} % and {D|mask|OLD|same_top_word|100*.0f} %; "
         "{E|pad|NEW|same_top_word|100*.0f} % and {E|mask|NEW|same_top_word|100*.0f} %, before "
-        "{E|pad|OLD|same_top_word|100*.0f} % and {E|mask|OLD|same_top_word|100*.0f} % |",
+        "{E|pad|OLD|same_top_word|100*.0f} % and {E|mask|OLD|same_top_word|100*.0f} %; "
+        "{R|pad|NEW|same_top_word|100*.0f} % and {R|mask|NEW|same_top_word|100*.0f} %, before "
+        "{R|pad|OLD|same_top_word|100*.0f} % and {R|mask|OLD|same_top_word|100*.0f} % |",
         "| {S|pad|AUTO|same_top_word|100*.0f} % and {S|mask|AUTO|same_top_word|100*.0f} %, with "
         "{S|pad|AUTO|gradients|.0f} and {S|mask|AUTO|gradients|.0f} gradients in the mean; "
         "{D|pad|AUTO|same_top_word|100*.0f} % and {D|mask|AUTO|same_top_word|100*.0f} %, with "
         "{D|pad|AUTO|gradients|.0f} and {D|mask|AUTO|gradients|.0f}; "
         "{E|pad|AUTO|same_top_word|100*.0f} % and {E|mask|AUTO|same_top_word|100*.0f} %, with "
-        "{E|pad|AUTO|gradients|.0f} and {E|mask|AUTO|gradients|.0f} |",
+        "{E|pad|AUTO|gradients|.0f} and {E|mask|AUTO|gradients|.0f}; "
+        "{R|pad|AUTO|same_top_word|100*.0f} % and {R|mask|AUTO|same_top_word|100*.0f} %, with "
+        "{R|pad|AUTO|gradients|.0f} and {R|mask|AUTO|gradients|.0f} |",
         "| staggered: {A|demo|cells|staggered|wanted_percent|1|refining|gradients|.0f} (demo model) and "
         "{A|distilbert-sst2|cells|staggered|wanted_percent|1|refining|gradients|.0f} (DistilBERT), doubling "
         "{A|demo|cells|staggered|wanted_percent|1|doubling|gradients|.0f} and "
@@ -132,7 +138,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "{A|distilbert-sst2|cells|greedy|wanted_percent|1|doubling|gradients|.0f} |",
         "| for {S|pad|NEW|covered|100*.0f} % and {S|mask|NEW|covered|100*.0f} % of words; "
         "{D|pad|NEW|covered|100*.0f} % and {D|mask|NEW|covered|100*.0f} %; "
-        "{E|pad|NEW|covered|100*.0f} % and {E|mask|NEW|covered|100*.0f} % |",
+        "{E|pad|NEW|covered|100*.0f} % and {E|mask|NEW|covered|100*.0f} %; "
+        "{R|pad|NEW|covered|100*.0f} % and {R|mask|NEW|covered|100*.0f} % |",
         "| {end_to_end|long_texts|path_share_percent|.1f} % of the time of Captum's attribution, rows ranked; "
         "{end_to_end|long_texts|path_share_cold_percent|.0f} % the first time |",
         "| {V|128,256 x 2,048|flat|cold_s|.1f} s exact; HNSW {V|128,256 x 2,048|hnsw|cold_s|.1f} s (recall "
@@ -176,6 +183,7 @@ SHORT: Final = {
     "S": "steadiness|models|demo|baselines",
     "D": "steadiness|models|distilbert-sst2|baselines",
     "E": "steadiness|models|bert-sst2|baselines",
+    "R": "steadiness|models|bert-rotten-tomatoes|baselines",
     "M": "known_sums|models",
     "A": "stopping|models",
     "T": "paths/default|verdicts|default against integrated_gradients",
